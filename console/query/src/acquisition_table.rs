@@ -49,7 +49,7 @@ impl NeededColumns {
         Self {
             opened_stack: true,
             ended_ns: criteria.buckets.is_some() || criteria.keeps_members || criteria.is_compared,
-            ended_stack: criteria.free_stack.is_some()
+            ended_stack: criteria.choice.end_stack().is_some()
                 || criteria.columns().contains(&GroupColumn::FreeStack),
             owners: criteria.is_compared,
             allocators: true,

@@ -106,9 +106,7 @@ impl<'a> StacksAnswer<'a> {
     ) -> Result<(Self, Survivors), QueryError> {
         let trace = source.trace;
         let info = trace.info()?;
-        if args.time.is_some() {
-            check_clock(trace, source.path, Criterion::MinMaxTime)?;
-        }
+        check_clock(trace, source.path, args)?;
         let is_extracted = trace.height(Table::StackEvents)? > 0;
         let recorded = recorded(trace, is_extracted)?;
         let processes = ProcessList::load(trace)?;

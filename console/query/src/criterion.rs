@@ -1,49 +1,31 @@
 //! Criteria by name: which of them are given, and how many rows each leaves.
 
-/// A criterion that selects objects, allocations or rows of another list, identified by the name of its option.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Criterion(&'static str);
-
-impl Criterion {
-    pub const fn named(name: &'static str) -> Self {
-        Self(name)
-    }
-
-    /// Returns the name of its option.
-    pub const fn name(self) -> &'static str {
-        self.0
-    }
-
-    /// Returns the criterion for the given leak options.
-    pub const fn for_leaks(leak: bool, at_exit: bool) -> Criterion {
-        match (leak, at_exit) {
-            (true, true) => Criterion::LeakOrAtExit,
-            (false, true) => Criterion::LeakAtExit,
-            (_, false) => Criterion::Leak,
-        }
-    }
-}
-
-macro_rules! criterion {
-    ($name:ident) => {
-        $crate::criterion::Criterion::named(concat!("-", stringify!($name)))
-    };
-}
-
-pub(crate) use criterion;
-
-/// Declares the criteria that code refers to by name; the others are named only in their list.
-macro_rules! named {
+/// Declares the criteria under the names of their options.
+macro_rules! declared {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
-        #[allow(non_upper_case_globals, reason = "they are named as their options are")]
+        /// A criterion that selects objects, allocations or rows of another list, identified by the name of its option.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Criterion {
+            $($(#[doc = $doc])* $name,)*
+        }
+
         impl Criterion {
-            $($(#[doc = $doc])* pub const $name: Self = criterion!($name);)*
+            /// Returns the name of its option.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => concat!("-", stringify!($name)),)*
+                }
+            }
         }
     };
 }
 
-named! {
+declared! {
+    /// The number of an object or stack.
+    Id,
+    MinMaxId,
     Map,
+    MultiProcess,
     ObjectName,
     /// The type of an object, or the kind of an allocation where types choose kinds.
     Type,
@@ -51,18 +33,26 @@ named! {
     Kind,
     Allocator,
     Object,
+    Suspect,
     Leak,
     LeakAtExit,
     /// One of the two before.
     LeakOrAtExit,
     MinMaxTime,
-    MinMaxDuration,
+    MinMaxSize,
     Process,
     CmdLine,
     NewProcess,
+    PtrInMap,
+    ViewBase,
+    MinMaxMapSize,
+    Inherit,
     RelatedProcess,
     Handle,
+    MinMaxDuration,
+    Overlapped,
     StackFilter,
+    CreateStack,
     DestroyStack,
     /// The stack that freed an allocation, where it has an option of its own.
     FreeStack,
@@ -76,12 +66,26 @@ named! {
     Provider,
     /// The name of an event.
     Event,
-    /// The number of a stack.
-    Id,
     /// Frames that are left out of stacks.
     FoldStack,
     /// The frame that stacks begin with.
     StackFrom,
+}
+
+impl Criterion {
+    /// Returns the criterion for the given leak options.
+    pub const fn for_leaks(leak: bool, at_exit: bool) -> Self {
+        match (leak, at_exit) {
+            (true, true) => Self::LeakOrAtExit,
+            (false, true) => Self::LeakAtExit,
+            (_, false) => Self::Leak,
+        }
+    }
+
+    /// Whether it selects leaks.
+    pub fn is_of_leaks(self) -> bool {
+        matches!(self, Self::Leak | Self::LeakAtExit | Self::LeakOrAtExit)
+    }
 }
 
 /// Syntax of a value, which decides what is suggested if nothing passes.
@@ -103,15 +107,11 @@ pub struct GivenCriterion<'c, C: Criteria> {
     pub syntax: ValueSyntax,
     /// Replaces its value by another one, or removes it.
     pub set: fn(&mut C, Option<&str>),
-    pub effect: C::Effect,
 }
 
 /// Criteria that select rows of some kind.
 pub trait Criteria: Clone + PartialEq {
-    /// What a criterion does to the rows, if its list states that.
-    type Effect;
-
-    /// Returns every criterion, with its value if given, in the order they are named if no row passes.
+    /// Returns every criterion in the order of the list, with its value if given.
     fn all(&self) -> Vec<(bool, GivenCriterion<'_, Self>)>;
 
     /// Returns the given criteria.
@@ -120,10 +120,10 @@ pub trait Criteria: Clone + PartialEq {
         given.map(|(_, given)| given).collect()
     }
 
-    /// Returns a copy with only the criteria before the given one.
-    fn before(&self, criterion: Criterion) -> Self {
+    /// Returns a copy with only some of the criteria.
+    fn only(&self, kept: &[Criterion]) -> Self {
         let mut criteria = self.clone();
-        let removed = self.given().into_iter().skip_while(|given| given.criterion != criterion);
+        let removed = self.given().into_iter().filter(|given| !kept.contains(&given.criterion));
         removed.for_each(|given| (given.set)(&mut criteria, None));
         criteria
     }
@@ -134,14 +134,13 @@ pub trait Criteria: Clone + PartialEq {
     }
 }
 
-/// Lists the criteria of a type in the order they are named. Each has its name (that of its option), its field, for
-/// text filters the filter type and the syntax of the value unless it is a name, and its effect unless rows are tested
-/// elsewhere. `leaks` stands for both leak options, which together select more than each alone.
+/// Lists the criteria of a type in the order they are applied to handles or rows of a list. Each has its name (that of
+/// its option), its field and, for text filters, the filter type and the syntax of the value unless it is a name.
+/// `processes` stands for the three criteria on processes, `leaks` for both leak options, which together select more
+/// than each alone.
 macro_rules! criteria {
-    ($criteria:ident($this:ident): $effect:ty { $($list:tt)* } $($more:tt)*) => {
+    ($criteria:ident($this:ident) { $($list:tt)* } $($more:tt)*) => {
         impl Criteria for $criteria {
-            type Effect = $effect;
-
             fn all(&$this) -> Vec<(bool, GivenCriterion<'_, Self>)> {
                 let mut criteria: Vec<(bool, GivenCriterion<'_, Self>)> = Vec::new();
                 criteria!(@ criteria, $this, $($list)*);
@@ -151,50 +150,48 @@ macro_rules! criteria {
             $($more)*
         }
     };
-    (@ $all:ident, $this:ident, leaks, $effect:expr; $($rest:tt)*) => {
+    (@ $all:ident, $this:ident, leaks; $($rest:tt)*) => {
         $all.extend([($this.leak || $this.leak_at_exit, GivenCriterion {
             criterion: Criterion::for_leaks($this.leak, $this.leak_at_exit),
             value: "",
             syntax: ValueSyntax::Name,
             set: |criteria: &mut Self, _| (criteria.leak, criteria.leak_at_exit) = (false, false),
-            effect: $effect,
         })]);
         criteria!(@ $all, $this, $($rest)*);
     };
-    (@ $all:ident, $this:ident, $name:ident => $($rest:tt)*) => {
-        criteria!(@ $all, $this, (criterion!($name)) => $($rest)*);
+    (@ $all:ident, $this:ident, processes => $field:ident; $($rest:tt)*) => {
+        criteria!(
+            @ $all, $this,
+            Process => $field.name: ProcessFilter;
+            CmdLine => $field.command_line: Filter as Line;
+            NewProcess => $field.new_process;
+            $($rest)*
+        );
     };
     (
         @ $all:ident, $this:ident,
-        ($criterion:expr) => $($field:ident).+: $filter:ident $(as $syntax:ident)? $(, $effect:expr)?; $($rest:tt)*
+        $name:ident => $($field:ident).+: $filter:ident $(as $syntax:ident)?; $($rest:tt)*
     ) => {
         $all.extend([($this.$($field).+.is_some(), GivenCriterion {
-            criterion: $criterion,
+            criterion: Criterion::$name,
             value: $this.$($field).+.as_ref().map_or("", <$filter>::text),
             syntax: criteria!(@syntax $($syntax)?),
             set: |criteria: &mut Self, text| criteria.$($field).+ = text.and_then(|text| <$filter>::new(text).ok()),
-            effect: criteria!(@effect $($effect)?),
         })]);
         criteria!(@ $all, $this, $($rest)*);
     };
-    (
-        @ $all:ident, $this:ident,
-        ($criterion:expr) => $($field:ident).+ $(, $effect:expr)?; $($rest:tt)*
-    ) => {
+    (@ $all:ident, $this:ident, $name:ident => $($field:ident).+; $($rest:tt)*) => {
         $all.extend([(is_given(&$this.$($field).+), GivenCriterion {
-            criterion: $criterion,
+            criterion: Criterion::$name,
             value: "",
             syntax: ValueSyntax::Name,
             set: |criteria: &mut Self, _| criteria.$($field).+ = Default::default(),
-            effect: criteria!(@effect $($effect)?),
         })]);
         criteria!(@ $all, $this, $($rest)*);
     };
     (@ $all:ident, $this:ident,) => {};
     (@syntax) => { ValueSyntax::Name };
     (@syntax $syntax:ident) => { ValueSyntax::$syntax };
-    (@effect) => { () };
-    (@effect $effect:expr) => { $effect };
 }
 
 pub(crate) use criteria;
@@ -234,6 +231,20 @@ impl Survivors {
             rows.retain_mut(|row| passes(value, row));
             self.note(criterion, rows.len());
         }
+    }
+
+    /// Returns the criteria that were applied up to the first that left no row, and the number of rows before that one.
+    /// `None` if there were no rows at all or some passed.
+    pub fn exhausted(&self) -> Option<(Vec<Criterion>, usize)> {
+        let (mut applied, mut before) = (Vec::new(), self.total);
+        for (criterion, rows) in &self.remaining {
+            applied.push(*criterion);
+            if before > 0 && *rows == 0 {
+                return Some((applied, before));
+            }
+            before = *rows;
+        }
+        None
     }
 
     /// Returns how many rows passed an applied criterion.

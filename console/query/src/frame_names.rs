@@ -78,7 +78,7 @@ impl<'a> Frames<'a> {
             modules: module_identities(trace)?,
             methods: ManagedMethod::load_all(trace)?,
             pointer_size: trace.values(TraceInfos::pointer_size)?.get(0).unwrap_or_default(),
-            knows_modules: with_modules(trace)?,
+            knows_modules: processes_with_module(trace, |_| true)?,
             ..Self::none(trace, names, name_cache, cancel)?
         })
     }
@@ -481,16 +481,21 @@ impl NamedFrames<'_> {
     }
 }
 
-/// Returns whether the trace has modules of each process, by row.
-fn with_modules(trace: &Trace) -> Result<Vec<bool>, ArchiveError> {
+/// Returns whether each process loaded a module that passes, by row.
+pub fn processes_with_module(
+    trace: &Trace,
+    passes: impl Fn(ModuleIdx) -> bool,
+) -> Result<Vec<bool>, ArchiveError> {
+    let module = trace.values(ModuleLoads::module)?;
     let process = trace.values(ModuleLoads::process)?;
-    let mut with_modules = vec![false; trace.height(Table::Processes)?];
-    for process in (0..process.len()).filter_map(|row| process.get(row)) {
-        if let Some(with_modules) = with_modules.get_mut(process.row()) {
-            *with_modules = true;
+    let mut has_module = vec![false; trace.height(Table::Processes)?];
+    for load in 0..process.len() {
+        let loader = process.get(load).filter(|_| module.get(load).is_some_and(&passes));
+        if let Some(has_module) = loader.and_then(|row| has_module.get_mut(row.row())) {
+            *has_module = true;
         }
     }
-    Ok(with_modules)
+    Ok(has_module)
 }
 
 /// Returns the identities of the modules, by row.

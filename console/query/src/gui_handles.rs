@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::acquisition_table::AllocatorList;
 use super::context::Source;
-use super::criteria::{CountOrder, GroupColumn, GroupCriteria, ObjectCriteria, ResourceCriteria};
+use super::criteria::{GroupColumn, ObjectCriteria, ResourceCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
 use super::resources::ResourcesAnswer;
@@ -42,19 +42,8 @@ pub fn gui_handles(
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<Vec<GuiHandles>, QueryError> {
-    // Options for counting and printing objects do not restrict them.
-    let handles = ObjectCriteria {
-        show_total: None,
-        top: None,
-        order: CountOrder::default(),
-        show_ref: false,
-        show_target: false,
-        groups: GroupCriteria::default(),
-        ..criteria.clone()
-    };
-    let Some(allocations) = ResourceCriteria::from_handles(&handles) else { return Ok(Vec::new()) };
-    if criteria.suspect.is_some() {
-        // The suspect is one of kernel handles.
+    // A suspect is one of kernel handles.
+    if criteria.suspect.is_some() || !criteria.select_allocations() {
         return Ok(Vec::new());
     }
     // There are few allocators, and most traces have none of these kinds.
@@ -64,7 +53,7 @@ pub fn gui_handles(
         .iter()
         .filter(|kind| {
             allocators.rows().iter().any(|allocator| allocator.kind == kind.code())
-                && allocations.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()))
+                && criteria.kinds().is_none_or(|filter| filter.matches(kind.name()))
         })
         .copied()
         .collect();
@@ -74,7 +63,8 @@ pub fn gui_handles(
     let names_of_kinds: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     let kind = Filter::new(&names_of_kinds.join(";")).ok();
     let by = Some(vec![GroupColumn::Kind, GroupColumn::Allocator]);
-    let criteria = ResourceCriteria { kind, by, leak: false, leak_at_exit: false, ..allocations };
+    let choice = ObjectCriteria { kind, leak: false, leak_at_exit: false, ..criteria.clone() };
+    let criteria = ResourceCriteria { choice, by, ..ResourceCriteria::default() };
     let answer = ResourcesAnswer::new(source, &criteria, names, cancel)?;
     let handles = kinds.into_iter().map(|kind| GuiHandles::new(source.index, kind.name(), &answer));
     Ok(handles.filter(|handles| handles.created > 0).collect())

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::context::FileContext;
 use super::counts::{CountRows, NameCounts};
-use super::criteria::{CountOrder, ObjectCriteria, ShowTotal};
+use super::criteria::{CountOrder, ObjectCriteria};
 use super::error::QueryError;
 use super::filters;
 use super::selection::Selection;
@@ -116,16 +116,6 @@ impl CountBy {
             CountBy::Type => "Type",
             CountBy::Process => "Process",
             CountBy::File => "File",
-        }
-    }
-
-    /// Returns the property that `-ShowTotal` counts by; `None` if it asks for no table.
-    pub fn new(criteria: &ObjectCriteria) -> Option<Self> {
-        match criteria.show_total {
-            Some(ShowTotal::Total) => Some(Self::Type),
-            Some(ShowTotal::Process) => Some(Self::Process),
-            Some(ShowTotal::File) => Some(Self::File),
-            Some(ShowTotal::None) | None => None,
         }
     }
 }

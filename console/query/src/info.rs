@@ -6,7 +6,7 @@ use std::path::Path;
 use handlescope_model::Trace;
 use handlescope_model::tables::TraceInfo;
 
-use super::criterion::Criterion;
+use super::criterion::{Criteria, Criterion};
 use super::error::QueryError;
 use super::growth::TimeWindow;
 
@@ -39,10 +39,14 @@ pub fn seconds(ns: i64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Rejects a criterion on time for a trace without a clock.
-pub fn check_clock(trace: &Trace, path: &Path, criterion: Criterion) -> Result<(), QueryError> {
-    if trace.info()?.has_clock() {
-        return Ok(());
+/// Rejects criteria on times for a trace without a clock.
+pub fn check_clock(trace: &Trace, path: &Path, criteria: &impl Criteria) -> Result<(), QueryError> {
+    let mut given = criteria.given().into_iter().map(|given| given.criterion);
+    let times = [Criterion::MinMaxTime, Criterion::MinMaxDuration];
+    match given.find(|criterion| times.contains(criterion)) {
+        Some(criterion) if !trace.info()?.has_clock() => {
+            Err(QueryError::NoClock { path: path.to_path_buf(), criterion })
+        }
+        _ => Ok(()),
     }
-    Err(QueryError::NoClock { path: path.to_path_buf(), criterion })
 }

@@ -7,7 +7,7 @@ use handlescope_model::{Trace, TypeId};
 
 use super::context::FileContext;
 use super::context::Source;
-use super::criteria::{ObjectCriteria, ObjectEffect};
+use super::criteria::{ObjectCriteria, ProcessCriteria};
 use super::criterion::{Criteria, Criterion, GivenCriterion, Survivors, ValueSyntax};
 use super::error::QueryError;
 use super::filters;
@@ -66,17 +66,15 @@ impl NoMatch {
         names: impl FnOnce(&C, Criterion, &str) -> Result<Candidates, QueryError>,
         passes: impl Fn(&C) -> Result<bool, QueryError>,
     ) -> Result<Option<Self>, QueryError> {
-        let mut before = survivors.total;
-        let mut given = criteria.given().into_iter().skip_while(|given| {
-            let after = survivors.after(given.criterion).unwrap_or(before);
-            let passed = before == 0 || after > 0;
-            before = if passed { after } else { before };
-            passed
-        });
-        let Some(GivenCriterion { criterion, value, syntax, set, .. }) = given.next() else {
+        let Some((mut applied, before)) = survivors.exhausted() else { return Ok(None) };
+        let failed = applied.pop();
+        let mut given = criteria.given().into_iter();
+        let Some(GivenCriterion { criterion, value, syntax, set }) =
+            given.find(|given| Some(given.criterion) == failed)
+        else {
             return Ok(None);
         };
-        let passed = criteria.before(criterion).bare();
+        let passed = criteria.only(&applied).bare();
         let names = names(&passed, criterion, value)?;
         let similar = match value {
             _ if value.is_empty() || !is_one_name(value) => Vec::new(),
@@ -138,10 +136,11 @@ impl NoMatch {
     /// Explains why no object passes a criterion on owners, given the number of objects and the names of all owners.
     /// `None` if there are no objects.
     pub fn for_owners(
-        (criterion, value): (Criterion, &str),
+        failed: &GivenCriterion<'_, ProcessCriteria>,
         before: usize,
         owners: BTreeSet<String>,
     ) -> Option<Self> {
+        let (criterion, value) = (failed.criterion, failed.value);
         let owners = if criterion == Criterion::Process { owners } else { BTreeSet::new() };
         let nearest = if is_one_name(value) { like(value, owners.clone()) } else { Vec::new() };
         let existing = if nearest.is_empty() { some(owners) } else { Vec::new() };
@@ -223,33 +222,41 @@ fn as_named(
     args: &ObjectCriteria,
     survivors: Survivors,
 ) -> Result<Survivors, QueryError> {
-    let given = args.given();
-    let is_early = |given: &GivenCriterion<'_, _>| {
-        matches!(given.effect, ObjectEffect::Views(_) | ObjectEffect::Stacks)
-            || matches!(given.criterion, Criterion::Map | Criterion::ObjectName | Criterion::Handle)
+    let given: Vec<Criterion> = args.given().iter().map(|given| given.criterion).collect();
+    let is_early = |criterion: &Criterion| {
+        matches!(
+            criterion,
+            Criterion::Map
+                | Criterion::ObjectName
+                | Criterion::Handle
+                | Criterion::PtrInMap
+                | Criterion::ViewBase
+                | Criterion::MinMaxMapSize
+                | Criterion::StackFilter
+        )
     };
     let last_early = given.iter().rposition(is_early).filter(|index| *index > 0);
     let Some(last_early) = last_early else {
         return Ok(survivors);
     };
-    let mut earlier: Vec<_> = given.iter().map(|given| given.criterion).collect();
-    let later = earlier.split_off(last_early + 1);
+    let (earlier, later) = given.split_at(last_early + 1);
     let remaining = earlier.iter().filter_map(|it| survivors.after(*it)).min().unwrap_or(0);
     // If objects remain although fewer were tested, no earlier criterion is the reason and counts are not needed.
     let mode = args.map_mode();
     let is_known = remaining > 0
-        && earlier
-            .iter()
-            .all(|criterion| [None, mode].contains(&args.before(*criterion).map_mode()))
+        && (0..earlier.len())
+            .all(|count| [None, mode].contains(&args.only(&earlier[..count]).map_mode()))
         && !earlier.contains(&Criterion::StackFilter);
     let mut counted = Survivors::new(survivors.total);
-    if !is_known {
-        let args = args.before(earlier[last_early]);
+    if is_known {
+        earlier.iter().for_each(|criterion| counted.note(*criterion, remaining));
+    } else {
+        let args = args.only(&earlier[..last_early]);
         counted = as_named(file, &args, filters::select(file, &args)?.survivors)?;
+        counted.note(earlier[last_early], remaining);
     }
-    counted.note(earlier[last_early], remaining);
     for criterion in later {
-        counted.note(criterion, survivors.after(criterion).unwrap_or_default());
+        counted.note(*criterion, survivors.after(*criterion).unwrap_or_default());
     }
     Ok(counted)
 }

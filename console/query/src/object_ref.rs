@@ -1,7 +1,6 @@
 //! `.dump ObjectRef`: turns loaded traces and arguments into what is to be printed.
 
 use super::tables::ProcessInfo;
-use handlescope_session::filter::{Filter, ProcessFilter};
 use std::ops::AddAssign;
 
 use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
@@ -12,7 +11,7 @@ use rayon::prelude::*;
 use super::acquired::events_of_suspect;
 use super::answer::{About, Domain, TraceAnswer};
 use super::context::{FileContext, Source};
-use super::criterion::{Criterion, Survivors};
+use super::criterion::{Criteria, Survivors};
 use super::error::QueryError;
 use super::exit_stacks::ExitStacks;
 use super::filters::{self, FilteredObjects};
@@ -20,7 +19,7 @@ use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::groups::Groups;
 use super::gui_handles::{GuiHandles, gui_handles};
-use super::handle_counts::{CountBy, CountedHandles, HandleCounts};
+use super::handle_counts::{CountedHandles, HandleCounts};
 use super::listing::EventListing;
 use super::no_match::NoMatch;
 use super::objects::ObjectTable;
@@ -129,7 +128,7 @@ pub fn unchecked_object_ref<'a>(
         .collect::<Result<_, _>>()?;
     if files.iter().all(FileAnswer::is_without_match) {
         for FileAnswer { file, about, survivors, .. } in &mut files {
-            if args.leak || args.leak_at_exit {
+            if args.is_of_leaks() {
                 // Criteria before the leak filters are counted over all objects.
                 file.objects = ObjectTable::load(file.trace)?;
                 *survivors = filters::select(file, args)?.survivors;
@@ -139,14 +138,14 @@ pub fn unchecked_object_ref<'a>(
     }
     let counts = files.iter().filter_map(|file| file.handle_counts.as_ref());
     let handle_counts =
-        CountBy::new(args).map(|_| HandleCounts::from_all(CountedHandles::new(args), counts));
+        args.count_by.map(|_| HandleCounts::from_all(CountedHandles::new(args), counts));
     Ok(ObjectRefAnswer { handle_counts, files })
 }
 
 /// Loads the objects that `-Leak` and `-LeakAtExit` can keep or count. Loads all objects without these options, or for
 /// a suspect, which includes more than its leaks.
 fn objects_for(args: &ObjectCriteria, trace: &Trace) -> Result<ObjectTable, QueryError> {
-    if args.suspect.is_some() || !(args.leak || args.leak_at_exit) {
+    if args.suspect.is_some() || !args.is_of_leaks() {
         return Ok(ObjectTable::load(trace)?);
     }
     Ok(ObjectTable::with_any(trace, |table, row| {
@@ -285,7 +284,7 @@ impl<'a> FileAnswer<'a> {
         if let Some(unseen) = unseen.as_ref().filter(|_| suspect.is_none()) {
             totals.closed_unseen += Totals::new(&file, unseen)?.closed_unseen;
         }
-        let is_counted = CountBy::new(args).is_some();
+        let is_counted = args.count_by.is_some();
         let handle_counts = is_counted.then(|| HandleCounts::new(&file, &selection, args));
         let handle_counts = handle_counts.transpose()?;
         let is_grouped = !args.groups.by.is_empty();
@@ -326,13 +325,9 @@ impl<'a> FileAnswer<'a> {
             exit_stacks,
             gui_handles: Vec::new(),
             left_out: ObjectsLeftOut::default(),
-            is_of_leaks: args.leak || args.leak_at_exit,
+            is_of_leaks: args.is_of_leaks(),
             knows_leaks: knows_leaks(file.trace)?,
-            without_leak: if args.leak || args.leak_at_exit {
-                without_leak(&file, &selection)
-            } else {
-                0
-            },
+            without_leak: if args.is_of_leaks() { without_leak(&file, &selection) } else { 0 },
             selection,
             totals,
             handle_counts,
@@ -428,27 +423,13 @@ pub fn note_owners(files: &mut [FileAnswer<'_>], asked: &ProcessCriteria, is_pla
     let is_any = |asked: &ProcessCriteria| {
         files.iter().any(|file| owners(file).any(|owner| asked.matches(owner, is_plain)))
     };
-    let steps = [
-        (Criterion::Process, asked.by_name()),
-        (Criterion::CmdLine, asked.by_name_and_command_line()),
-        (Criterion::NewProcess, asked.clone()),
-    ];
-    let failed = steps.into_iter().find(|(_, asked)| !asked.is_empty() && !is_any(asked));
-    let Some((criterion, _)) = failed else { return };
-    let value = match criterion {
-        Criterion::Process => asked.name.as_ref().map(ProcessFilter::text),
-        Criterion::CmdLine => asked.command_line.as_ref().map(Filter::text),
-        _ => None,
-    };
-    let value = value.unwrap_or_default();
+    let mut given = asked.given().into_iter();
+    let Some(failed) = given.find(|given| !is_any(&asked.up_to(given.criterion))) else { return };
     for file in files {
         let names = owners(file).map(|process| process.shown_name(is_plain).to_owned()).collect();
         let objects = file.selection.objects().len();
-        file.about.no_match = file
-            .about
-            .no_match
-            .take()
-            .or_else(|| NoMatch::for_owners((criterion, value), objects, names));
+        file.about.no_match =
+            file.about.no_match.take().or_else(|| NoMatch::for_owners(&failed, objects, names));
     }
 }
 

@@ -225,9 +225,7 @@ impl SingleEvents {
         args: &EventCriteria,
         cancel: &Cancel,
     ) -> Result<(Vec<usize>, Survivors), QueryError> {
-        if args.time.is_some() {
-            check_clock(source.trace, source.path, Criterion::MinMaxTime)?;
-        }
+        check_clock(source.trace, source.path, args)?;
         cancel.check()?;
         let Self { events, kinds, processes } = self;
         // Events of unknown kinds are left out.

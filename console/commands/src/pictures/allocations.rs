@@ -4,7 +4,9 @@ use super::{PictureArgs, PictureOptions};
 use crate::shared::choice::kind_instead_option;
 use crate::shared::write_caveats;
 use crate::{CommandError, DumpContext};
-use handlescope_query::{self as query, GroupColumn, ResourceCriteria, ResourcesAnswer};
+use handlescope_query::{
+    self as query, GroupColumn, ObjectCriteria, ResourceCriteria, ResourcesAnswer,
+};
 use handlescope_session::grammar::value::{ALLOCATION_KINDS, SWITCH};
 use handlescope_session::grammar::{Opt, OptionGroup, ParseError, to};
 
@@ -37,18 +39,17 @@ pub fn criteria(
     by: &[GroupColumn],
 ) -> Result<Option<ResourceCriteria>, ParseError> {
     let Some(kind) = &args.options.kind else { return Ok(None) };
-    let criteria = ResourceCriteria::from_handles(&args.handles.criteria);
-    let Some(criteria) = criteria.filter(|criteria| criteria.kind.is_none()) else {
+    let handles = &args.handles.criteria;
+    if !handles.select_allocations() || handles.object_type.is_some() {
         return Err(ParseError::Conflict {
             option: "-Kind",
             other: "an option about objects",
             reason: "allocations have -pn, -MinMaxTime, -CreateStack, -DestroyStack, -Suspect, -Leak and -LeakAtExit",
         });
-    };
-    let (kind, by) = (Some(kind.clone()), Some(by.to_vec()));
-    Ok(Some(
-        ResourceCriteria { kind, by, ..criteria.with_kind_option() }.narrowed_to_leaks_of_suspect(),
-    ))
+    }
+    let choice = ObjectCriteria { kind: Some(kind.clone()), ..handles.clone() };
+    let (choice, by) = (choice.narrowed_to_leaks_of_suspect(), Some(by.to_vec()));
+    Ok(Some(ResourceCriteria { choice, by, ..ResourceCriteria::default() }))
 }
 
 /// Queries allocations, and reports what makes the answer incomplete.

@@ -12,8 +12,8 @@ use crate::shared::ignore::{ignore_option, ignored_option};
 use crate::shared::write_caveats;
 use crate::{Command, CommandError, Context, DumpContext, EnteredLine, OverDataset, Signature};
 use handlescope_query::{
-    self as query, self, AllocationsOverview, FrameNames, ObjectCriteria, QueryError,
-    ResourceCriteria, Source, WhyCriteria,
+    self as query, self, AllocationsOverview, FrameNames, ObjectCriteria, QueryError, Source,
+    WhyCriteria,
 };
 use handlescope_render::output::Target;
 use handlescope_render::report::{self, ReportAnswer};
@@ -134,8 +134,8 @@ fn allocations<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
-    match ResourceCriteria::from_handles(&criteria.handles) {
-        None => Ok(None),
-        Some(criteria) => query::allocations_overview(source, &criteria, names, cancel),
+    if !criteria.handles.select_allocations() {
+        return Ok(None);
     }
+    query::allocations_overview(source, &criteria.handles, names, cancel)
 }

@@ -5,11 +5,11 @@ use super::{
     tests::{args, error, meaning, shared},
 };
 use crate::{
-    dump::{object_ref::ObjectRefArgs, process::ProcessArgs},
+    dump::{object_ref::ObjectRefArgs, process::ProcessArgs, resource::ResourceArgs},
     shared::symbols::SymbolArgs,
     sympath::SymbolPathArgs,
 };
-use handlescope_query::{Criterion, MapMode, ObjectCriteria, ProcessCriteria, ShowTotal};
+use handlescope_query::{CountBy, Criterion, MapMode, ObjectCriteria, ProcessCriteria};
 use handlescope_render as render;
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
@@ -17,6 +17,7 @@ use handlescope_session::trace::LoadArgs;
 use handlescope_session::values::{
     CountRange, CsvText, Format, JsonMode, SuspectId, TimeRange, TopN,
 };
+use std::collections::BTreeSet;
 
 fn object_ref(options: &str) -> ObjectCriteria {
     args::<ObjectRefArgs>(&format!(".dump ObjectRef {options}")).criteria
@@ -125,10 +126,10 @@ fn every_option_of_object_ref_fills_its_field() {
         ("-Inherit", ObjectCriteria { inherit: true, ..none() }),
         ("-ShowRef", ObjectCriteria { show_ref: true, ..none() }),
         ("-ShowTarget", ObjectCriteria { show_target: true, ..none() }),
-        ("-ShowTotal total", ObjectCriteria { show_total: Some(ShowTotal::Total), ..none() }),
-        ("-ShowTotal", ObjectCriteria { show_total: Some(ShowTotal::Total), ..none() }),
-        ("-ShowTotal Process", ObjectCriteria { show_total: Some(ShowTotal::Process), ..none() }),
-        ("-ShowTotal None", ObjectCriteria { show_total: Some(ShowTotal::None), ..none() }),
+        ("-ShowTotal total", ObjectCriteria { count_by: Some(CountBy::Type), ..none() }),
+        ("-ShowTotal", ObjectCriteria { count_by: Some(CountBy::Type), ..none() }),
+        ("-ShowTotal Process", ObjectCriteria { count_by: Some(CountBy::Process), ..none() }),
+        ("-ShowTotal None", ObjectCriteria { without_totals: true, ..none() }),
         ("-TopN 5", ObjectCriteria { top: Some(TopN { take: 5, skip: 0 }), ..none() }),
         ("-TopN 5 2", ObjectCriteria { top: Some(TopN { take: 5, skip: 2 }), ..none() }),
         ("-ShowAddress", ObjectCriteria { stacks: stacks(false, true), ..none() }),
@@ -147,26 +148,29 @@ fn every_option_of_object_ref_fills_its_field() {
 fn options_combine_and_the_last_of_two_counts() {
     let args = object_ref("-TopN 5 -ShowTotal Total -Leak -TopN 3 -pn -5");
     assert_eq!(args.top, Some(TopN { take: 3, skip: 0 }));
-    assert_eq!(args.show_total, Some(ShowTotal::Total));
+    assert_eq!(args.count_by, Some(CountBy::Type));
     assert!(args.leak);
     assert_eq!(args.creator.name, processes("-5"));
 }
 
 #[test]
 fn a_criterion_is_named_after_the_option_that_gives_it() {
-    let kind = REGISTRY.kind("ObjectRef").expect("a kind");
-    let mut named = 0;
-    for option in kind.options() {
-        let example = option.doc().example;
-        let criteria = Criterion::all_of(&object_ref(example));
-        for criterion in &criteria {
-            let name = render::option(*criterion);
-            assert!(example.split(' ').any(|word| word == name), "{name} in {example}");
+    let mut named = BTreeSet::new();
+    for kind in ["ObjectRef", "Resource"] {
+        for option in REGISTRY.kind(kind).expect("a kind").options() {
+            let example = option.doc().example;
+            let criteria = match kind {
+                "ObjectRef" => object_ref(example),
+                _ => args::<ResourceArgs>(&format!(".dump Resource {example}")).criteria.choice,
+            };
+            for criterion in Criterion::all_of(&criteria) {
+                let name = render::option(criterion);
+                assert!(example.split(' ').any(|word| word == name), "{name} in {example}");
+                named.extend(option.is_named(name).then_some(name));
+            }
         }
-        let is_named = criteria.iter().any(|c| option.is_named(render::option(*c)));
-        named += usize::from(is_named);
     }
-    assert_eq!(named, Criterion::options_of_objects(), "every criterion has an option");
+    assert_eq!(named.len(), Criterion::option_count(), "every criterion has an option");
 }
 
 #[test]

@@ -330,7 +330,7 @@ fn open_handles_count_whenever_their_object_passes() {
     let saved = fixture.save();
     let rows = |options: &str| {
         saved.ask(options, |answer| {
-            let by = handlescope_query::CountBy::new(&arguments(options)).expect("a table");
+            let by = arguments(options).count_by.expect("a table");
             let handles = answer.handle_counts.as_ref().expect("counts");
             let rows = handles.rows(by, None, Default::default()).rows.into_iter();
             rows.map(|row| format!("{} {}", row.name, row.count)).collect::<Vec<_>>()

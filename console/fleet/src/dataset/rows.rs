@@ -62,7 +62,8 @@ impl<'t> TraceRows<'t> {
     }
 
     pub fn growth<'r>(&'r self, at: OpenAt<'r>) -> DatasetGrowthRow<'r> {
-        let owner = self.owner(at.group);
+        let group = at.group;
+        let owner = self.origin.owner(group.process, &group.process_name, group.pid);
         DatasetGrowthRow { origin: self.origin, owner, at }
     }
 

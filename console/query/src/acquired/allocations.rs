@@ -12,7 +12,7 @@ use super::list::AcquisitionGroups;
 use super::sites::{KeptSites, Sites};
 use crate::allocations::{AllocationSource, FilteredTables, ResourceSelection};
 use crate::answer::Domain;
-use crate::criteria::{ResourceCriteria, kind_name};
+use crate::criteria::{ObjectCriteria, kind_name};
 use crate::error::QueryError;
 use crate::growth::TimeWindow;
 use crate::info::recorded;
@@ -25,7 +25,7 @@ impl<'a> AcquisitionGroups<'a> {
     /// If the archive is damaged or the query is cancelled.
     pub fn from_allocations(
         origin: AllocationSource<'a>,
-        criteria: &ResourceCriteria,
+        criteria: &ObjectCriteria,
         is_plain: bool,
         kept: KeptSites,
     ) -> Result<Option<Self>, QueryError> {
@@ -38,16 +38,15 @@ impl<'a> AcquisitionGroups<'a> {
         let window = info.has_clock().then_some(extent);
         // Without criteria on times and stacks, allocators decide.
         let select = || ResourceSelection::new(&FilteredTables::load(origin)?, criteria);
-        let selection = criteria.chooses_rows().then(select).transpose()?;
+        let selection = criteria.chooses_allocations().then(select).transpose()?;
         let first = table.allocations().start;
         let is_requested: Vec<bool> = table
             .allocators
             .rows()
             .iter()
             .map(|allocator| {
-                let kind = criteria.kind.as_ref();
-                kind.is_none_or(|filter| filter.matches(kind_name(allocator.kind)))
-                    && criteria.owners.matches(&process(processes, allocator), is_plain)
+                criteria.kinds().is_none_or(|filter| filter.matches(kind_name(allocator.kind)))
+                    && criteria.creator.matches(&process(processes, allocator), is_plain)
             })
             .collect();
         let is_selected = |row: &usize| {
@@ -91,7 +90,7 @@ impl<'a> AcquisitionGroups<'a> {
             stacks: Some(Arc::new(stacks)),
             functions: functions.map(Arc::new),
             processes,
-            asked: criteria.owners.clone(),
+            asked: criteria.creator.clone(),
             is_plain,
             is_of_one_moment: false,
             window,

@@ -7,9 +7,7 @@ use super::program_groups::{ProgramGroup, SuspectScope};
 use super::sites::KeptSites;
 use crate::allocations::AllocationSource;
 use crate::context::FileContext;
-use crate::criteria::{
-    GroupCriteria, ObjectCriteria, ProcessCriteria, ResourceCriteria, StackTrims,
-};
+use crate::criteria::{GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims};
 use crate::error::QueryError;
 use crate::filters;
 use crate::groups::Groups;
@@ -97,7 +95,7 @@ pub fn allocations_of_suspect(
     origin: AllocationSource<'_>,
     id: &SuspectId,
 ) -> Result<SuspectRows, QueryError> {
-    let (criteria, kept) = (ResourceCriteria::default(), KeptSites::Leaking);
+    let (criteria, kept) = (ObjectCriteria::default(), KeptSites::Leaking);
     let allocations = AcquisitionGroups::from_allocations(origin, &criteria, false, kept)?;
     let mut rows = SuspectRows::new(origin.table.height());
     if let Some(allocations) = allocations {

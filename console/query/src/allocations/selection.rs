@@ -4,14 +4,12 @@
 use std::collections::BTreeSet;
 
 use handlescope_model::tables::{Allocator, ResourceEnd};
-use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx};
+use handlescope_model::{AcquisitionIdx, AllocatorIdx, Numbers, ResourceMissIdx};
 use rayon::prelude::*;
 
 use super::tables::{AllocationOrMiss, FilteredTables};
 use crate::acquisition_table::AcquisitionTable;
-use crate::criteria::{
-    AllocatorTest, ResourceCriteria, ResourceEffect, ResourceTest, StackTest, kind_name,
-};
+use crate::criteria::{ObjectCriteria, kind_name};
 use crate::criterion::{Criteria, Criterion, Survivors};
 use crate::error::QueryError;
 use crate::no_match::{Candidates, ListSubject, NoMatch};
@@ -33,10 +31,7 @@ pub struct ResourceSelection {
 }
 
 impl ResourceSelection {
-    pub fn new(
-        tables: &FilteredTables<'_>,
-        criteria: &ResourceCriteria,
-    ) -> Result<Self, QueryError> {
+    pub fn new(tables: &FilteredTables<'_>, criteria: &ObjectCriteria) -> Result<Self, QueryError> {
         let is_set = |flags: &[bool], row: AllocationOrMiss| {
             let flag = tables.allocator(row).and_then(|allocator| flags.get(allocator.row()));
             flag.copied().unwrap_or_default()
@@ -51,37 +46,60 @@ impl ResourceSelection {
         retain(&mut is_left, &|row| is_set(&chosen, row))?;
         let mut survivors = Survivors::new(count(tables, &is_left, leaks));
         let mut needs_symbols = Vec::new();
-        for given in criteria.given() {
-            match given.effect {
-                ResourceEffect::Allocators(test) => {
-                    let passes = allocators(test, criteria, tables).into_iter();
+        let mut steps: Vec<_> = criteria.given().into_iter().map(|given| given.criterion).collect();
+        steps.sort_by_key(|criterion| criterion.rank_for_allocations());
+        for criterion in steps {
+            match criterion {
+                _ if criterion.is_of_leaks() => leaks = Some(criteria),
+                Criterion::Suspect => {
+                    // A free without an allocation belongs to no suspect.
+                    let rows = tables.origin.suspect;
+                    retain(&mut is_left, &|row| {
+                        rows.is_none_or(|rows| {
+                            row.allocation().is_some_and(|it| rows.has(it.row()))
+                        })
+                    })?;
+                }
+                Criterion::MinMaxTime => {
+                    let time = criteria.time.map(|range| range.nanoseconds());
+                    retain(&mut is_left, &|row| {
+                        time.as_ref().is_none_or(|time| {
+                            tables.time_ns(row).is_some_and(|ns| time.contains(&ns))
+                        })
+                    })?;
+                }
+                Criterion::MinMaxSize => retain(&mut is_left, &size_test(criteria, tables))?,
+                Criterion::CreateStack | Criterion::DestroyStack | Criterion::FreeStack => {
+                    let is_create = criterion == Criterion::CreateStack;
+                    let filter = criteria.create_stack.as_ref().filter(|_| is_create);
+                    let Some(filter) = filter.or(criteria.end_stack()) else { continue };
+                    let (resources, no_stacks) = (tables.resources, Numbers::default());
+                    let (rows, misses) = if is_create {
+                        (&resources.opened_stack, &no_stacks)
+                    } else {
+                        (&resources.ended_stack, &tables.misses.stack)
+                    };
+                    let stack = |row: AllocationOrMiss| row.number(rows, misses);
+                    // An allocation that was not freed has no stack of a free, however its process ended.
+                    let has_stack = |row: AllocationOrMiss| {
+                        is_create || row.allocation().is_none_or(|row| resources.is_freed(row))
+                    };
+                    // All stacks of the allocators, so that the verdicts serve the next query, too.
+                    let mut stacks = StackSet::new(tables.origin.frames.stacks.len());
+                    let rows = (0..tables.height()).map(|index| tables.row(index));
+                    rows.filter(|row| is_set(&chosen, *row)).for_each(|row| stacks.add(stack(row)));
+                    let frames = tables.origin.frames;
+                    let verdicts = judge_noting(filter, &stacks, frames, &mut needs_symbols)?;
+                    retain(&mut is_left, &|row| has_stack(row) && verdicts.passes(stack(row)))?;
+                }
+                _ => {
+                    let passes = allocators(criterion, criteria, tables).into_iter();
                     chosen =
                         chosen.into_iter().zip(passes).map(|(one, other)| one && other).collect();
                     retain(&mut is_left, &|row| is_set(&chosen, row))?;
                 }
-                ResourceEffect::Rows(test) => {
-                    retain(&mut is_left, &*row_test(test, criteria, tables))?;
-                }
-                ResourceEffect::Leaks => leaks = Some(criteria),
-                ResourceEffect::Stacks(test) => {
-                    let filter = match test {
-                        StackTest::Create => &criteria.create_stack,
-                        StackTest::Free => &criteria.free_stack,
-                    };
-                    let Some(filter) = filter else { continue };
-                    // All stacks of the allocators, so that the verdicts serve the next query, too.
-                    let mut stacks = StackSet::new(tables.origin.frames.stacks.len());
-                    let rows = (0..tables.height()).map(|index| tables.row(index));
-                    rows.filter(|row| is_set(&chosen, *row))
-                        .for_each(|row| stacks.add(tables.stack(test, row)));
-                    let frames = tables.origin.frames;
-                    let verdicts = judge_noting(filter, &stacks, frames, &mut needs_symbols)?;
-                    retain(&mut is_left, &|row| {
-                        tables.has_stack(test, row) && verdicts.passes(tables.stack(test, row))
-                    })?;
-                }
             }
-            survivors.note(given.criterion, count(tables, &is_left, leaks));
+            survivors.note(criterion, count(tables, &is_left, leaks));
         }
         Ok(Self { is_left, survivors, needs_symbols })
     }
@@ -116,9 +134,9 @@ impl ResourceSelection {
     pub fn no_match(
         &self,
         tables: &FilteredTables<'_>,
-        criteria: &ResourceCriteria,
+        criteria: &ObjectCriteria,
     ) -> Result<Option<NoMatch>, QueryError> {
-        let names = |passed: &ResourceCriteria, criterion, value: &_| {
+        let names = |passed: &ObjectCriteria, criterion, value: &_| {
             let rows = Self::new(tables, passed)?.allocations(tables);
             let allocators: BTreeSet<AllocatorIdx> =
                 rows.iter().filter_map(|row| tables.resources.allocator.get(row.row())).collect();
@@ -145,7 +163,7 @@ impl ResourceSelection {
 
 /// Counts the remaining allocations, and with leak criteria only those that leak. Further parts do not count, unless
 /// nothing else remains.
-fn count(tables: &FilteredTables<'_>, is_left: &[bool], leaks: Option<&ResourceCriteria>) -> usize {
+fn count(tables: &FilteredTables<'_>, is_left: &[bool], leaks: Option<&ObjectCriteria>) -> usize {
     let (table, first) = (tables.resources, tables.resources.allocations().start);
     let is_left = is_left.get(..table.allocations().len()).unwrap_or_default();
     let parts = is_left.par_chunks(PART).enumerate().map(|(part, is_left)| {
@@ -161,60 +179,39 @@ fn count(tables: &FilteredTables<'_>, is_left: &[bool], leaks: Option<&ResourceC
     whole.max(rows.min(1))
 }
 
-/// Returns which allocators pass a test, by row.
+/// Returns which allocators pass a criterion on their kinds, names or owners, by row.
 fn allocators(
-    test: AllocatorTest,
-    criteria: &ResourceCriteria,
+    criterion: Criterion,
+    criteria: &ObjectCriteria,
     tables: &FilteredTables<'_>,
 ) -> Vec<bool> {
-    let owners = match test {
-        AllocatorTest::OwnerCommandLine => criteria.owners.by_name_and_command_line(),
-        AllocatorTest::NewOwner => criteria.owners.clone(),
-        _ => criteria.owners.by_name(),
-    };
-    let owners = SelectedProcesses::new(tables.origin.processes, owners);
-    let passes = |allocator: &Allocator| match test {
-        AllocatorTest::Kind => {
-            let name = kind_name(allocator.kind);
-            criteria.kind.as_ref().is_none_or(|filter| filter.matches(name))
+    let owners = SelectedProcesses::new(tables.origin.processes, criteria.creator.up_to(criterion));
+    let passes = |allocator: &Allocator| match criterion {
+        Criterion::Type | Criterion::Kind => {
+            criteria.kinds().is_none_or(|filter| filter.matches(kind_name(allocator.kind)))
         }
         // A name is tested as a whole, even with line ends in it.
-        AllocatorTest::Name => criteria
+        Criterion::Allocator => criteria
             .allocator
             .as_ref()
             .is_none_or(|filter| filter.accepts(filter.line(&allocator.name))),
-        AllocatorTest::Owner | AllocatorTest::OwnerCommandLine | AllocatorTest::NewOwner => {
-            owners.has_owner(allocator.process, allocator.pid)
-        }
+        _ => owners.has_owner(allocator.process, allocator.pid),
     };
     tables.allocators.rows().iter().map(passes).collect()
 }
 
-/// Returns a test for allocations and frees without one.
-fn row_test<'a>(
-    test: ResourceTest,
-    criteria: &ResourceCriteria,
-    tables: &'a FilteredTables<'_>,
-) -> Box<dyn Fn(AllocationOrMiss) -> bool + Sync + 'a> {
-    match (test, tables.origin.suspect, criteria.time, criteria.size) {
-        // A free without an allocation belongs to no suspect.
-        (ResourceTest::Suspect, Some(rows), ..) => {
-            Box::new(|row| row.allocation().is_some_and(|row| rows.has(row.row())))
-        }
-        (ResourceTest::Time, _, Some(range), _) => {
-            let range = range.nanoseconds();
-            Box::new(move |row| tables.time_ns(row).is_some_and(|ns| range.contains(&ns)))
-        }
-        (ResourceTest::Size, .., Some(range)) => {
-            let whole_sizes = tables.resources.whole_sizes();
-            Box::new(move |row| {
-                let sizes = whole_sizes.as_ref().zip(row.allocation());
-                let size = sizes.and_then(|(sizes, allocation)| sizes.get(allocation.row()));
-                let size = size.copied().or_else(|| tables.size(row));
-                size.and_then(|size| u64::try_from(size).ok()).is_some_and(|it| range.contains(it))
-            })
-        }
-        _ => Box::new(|_| true),
+/// Returns a test of the whole size of an allocation, or of what a free without one freed.
+fn size_test(
+    criteria: &ObjectCriteria,
+    tables: &FilteredTables<'_>,
+) -> impl Fn(AllocationOrMiss) -> bool + Sync {
+    let (sizes, whole_sizes) = (criteria.size, tables.resources.whole_sizes());
+    move |row| {
+        let whole_sizes = whole_sizes.as_ref().zip(row.allocation());
+        let size = whole_sizes.and_then(|(sizes, allocation)| sizes.get(allocation.row()));
+        let size = size.copied().or_else(|| tables.size(row));
+        let size = size.and_then(|size| u64::try_from(size).ok());
+        sizes.is_none_or(|sizes| size.is_some_and(|size| sizes.contains(size)))
     }
 }
 
@@ -222,7 +219,7 @@ fn row_test<'a>(
 pub fn unreleased(
     table: &AcquisitionTable,
     rows: &[AcquisitionIdx],
-    criteria: &ResourceCriteria,
+    criteria: &ObjectCriteria,
 ) -> Vec<AcquisitionIdx> {
     rows.par_iter().copied().filter(|row| is_unreleased(table, *row, criteria)).collect()
 }
@@ -230,7 +227,7 @@ pub fn unreleased(
 fn is_unreleased(
     table: &AcquisitionTable,
     resource: AcquisitionIdx,
-    criteria: &ResourceCriteria,
+    criteria: &ObjectCriteria,
 ) -> bool {
     let is_any = !criteria.is_of_leaks();
     table.is_unreleased(resource)

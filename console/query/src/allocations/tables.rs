@@ -9,7 +9,6 @@ use handlescope_model::{
 
 use crate::acquisition_table::{AcquisitionTable, AllocatorList};
 use crate::context::FileContext;
-use crate::criteria::StackTest;
 use crate::error::QueryError;
 use crate::frame_names::Frames;
 use crate::suspect_rows::SuspectRows;
@@ -96,10 +95,10 @@ impl AllocationOrMiss {
 
     /// Returns its number from the column of allocations or of frees without one.
     pub fn get<T: Number>(self, [rows, misses]: &[Numbers<T>; 2]) -> Option<T> {
-        self.of(rows, misses)
+        self.number(rows, misses)
     }
 
-    fn of<T: Number>(self, rows: &Numbers<T>, misses: &Numbers<T>) -> Option<T> {
+    pub fn number<T: Number>(self, rows: &Numbers<T>, misses: &Numbers<T>) -> Option<T> {
         match self {
             Self::Allocation(row) => rows.get(row.row()),
             Self::Miss(row) => misses.get(row.row()),
@@ -130,35 +129,15 @@ impl<'a> FilteredTables<'a> {
     }
 
     pub fn allocator(&self, row: AllocationOrMiss) -> Option<AllocatorIdx> {
-        row.of(&self.resources.allocator, &self.misses.allocator)
+        row.number(&self.resources.allocator, &self.misses.allocator)
     }
 
     pub fn time_ns(&self, row: AllocationOrMiss) -> Option<i64> {
-        row.of(&self.resources.opened_ns, &self.misses.time_ns)
+        row.number(&self.resources.opened_ns, &self.misses.time_ns)
     }
 
     pub fn size(&self, row: AllocationOrMiss) -> Option<i64> {
-        row.of(&self.resources.size, &self.misses.size)
-    }
-
-    /// Returns the stack that allocated or freed.
-    pub fn stack(&self, test: StackTest, row: AllocationOrMiss) -> Option<StackIdx> {
-        match (test, row) {
-            (StackTest::Create, AllocationOrMiss::Allocation(row)) => {
-                self.resources.opened_stack.get(row.row())
-            }
-            (StackTest::Create, AllocationOrMiss::Miss(_)) => None,
-            (StackTest::Free, AllocationOrMiss::Allocation(row)) => {
-                self.resources.ended_stack.get(row.row())
-            }
-            (StackTest::Free, AllocationOrMiss::Miss(row)) => self.misses.stack.get(row.row()),
-        }
-    }
-
-    /// Whether this stack, or its absence, counts. An allocation that was not freed has no stack of a free, however its
-    /// process ended.
-    pub fn has_stack(&self, test: StackTest, row: AllocationOrMiss) -> bool {
-        test == StackTest::Create || row.allocation().is_none_or(|row| self.resources.is_freed(row))
+        row.number(&self.resources.size, &self.misses.size)
     }
 }
 

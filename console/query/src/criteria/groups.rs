@@ -11,7 +11,7 @@ pub struct GroupCriteria {
     /// `-GroupBy`: the columns, outermost first; empty for no groups.
     pub by: Vec<GroupColumn>,
     /// `-MinCount`: minimum number of handles in a shown group.
-    pub min_count: u64,
+    pub min_count: Option<u64>,
     /// `-Depth`: number of columns shown.
     pub depth: Option<usize>,
     /// `-Rows`: the innermost groups to show, counted over all of them.

@@ -3,7 +3,7 @@
 use super::objects::ObjectCriteria;
 use super::processes::ProcessCriteria;
 use crate::acquired::SuspectScope;
-use crate::criterion::{Criteria, GivenCriterion, ValueSyntax, criteria, criterion, is_given};
+use crate::criterion::{Criteria, Criterion, GivenCriterion, ValueSyntax, criteria, is_given};
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::{Ignoring, StackDisplayArgs};
 use handlescope_session::values::{CountRange, SuspectId, TimeRange, TopN};
@@ -20,10 +20,8 @@ pub struct ModuleCriteria {
 }
 
 criteria! {
-    ModuleCriteria(self): () {
-        Process => loaders.name: ProcessFilter;
-        CmdLine => loaders.command_line: Filter as Line;
-        NewProcess => loaders.new_process;
+    ModuleCriteria(self) {
+        processes => loaders;
         Dll => name: Filter;
         VersionFilter => version: Filter as Line;
     }
@@ -49,12 +47,10 @@ pub struct EventCriteria {
 }
 
 criteria! {
-    EventCriteria(self): () {
+    EventCriteria(self) {
         Provider => provider: Filter;
         Event => event: Filter;
-        Process => processes.name: ProcessFilter;
-        CmdLine => processes.command_line: Filter as Line;
-        NewProcess => processes.new_process;
+        processes => processes;
         MinMaxTime => time;
     }
 }
@@ -96,6 +92,13 @@ impl WhyCriteria {
     /// Whether processes are shown by executable name.
     pub fn is_plain(&self) -> bool {
         self.handles.plain_process_names || self.handles.with_identities
+    }
+
+    /// Returns the criteria that select allocations, if any are meant.
+    pub fn allocations(&self) -> Option<ObjectCriteria> {
+        let owners = if self.owners.is_empty() { &self.handles.creator } else { &self.owners };
+        let criteria = ObjectCriteria { creator: owners.clone(), ..self.handles.clone() };
+        criteria.select_allocations().then_some(criteria)
     }
 
     /// Whether a suspect is requested by rank or id.
@@ -144,11 +147,9 @@ pub struct StackCriteria {
 }
 
 criteria! {
-    StackCriteria(self): () {
+    StackCriteria(self) {
         MinMaxTime => time;
-        Process => processes.name: ProcessFilter;
-        CmdLine => processes.command_line: Filter as Line;
-        NewProcess => processes.new_process;
+        processes => processes;
         Id => ids;
         StackFilter => stack_filter: Filter as Line;
     }

@@ -4,7 +4,6 @@ mod columns;
 mod groups;
 mod lists;
 mod objects;
-mod of_handles;
 mod processes;
 mod resources;
 
@@ -13,9 +12,6 @@ pub use self::groups::{GroupCriteria, StackTrims, Stat};
 pub use self::lists::{
     DiffCriteria, EventCriteria, ModuleCriteria, PickedSuspect, StackCriteria, WhyCriteria,
 };
-pub use self::objects::{CountOrder, MapMode, ObjectCriteria, ShowTotal};
-pub use self::objects::{EventTest, LeftEventsTest, ObjectEffect, ObjectTest, ViewTest};
+pub use self::objects::{CountOrder, MapMode, ObjectCriteria};
 pub use self::processes::{NewProcess, ProcessCriteria, ProcessListCriteria, ProcessOrder};
-pub use self::resources::{
-    AllocatorTest, ResourceCriteria, ResourceEffect, ResourceTest, StackTest, kind_name,
-};
+pub use self::resources::{ResourceCriteria, kind_name};

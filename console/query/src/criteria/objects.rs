@@ -1,47 +1,53 @@
-//! Criteria that select objects, and what each does.
+//! Criteria that select objects with their handles and views, and allocations.
 
 use serde::Serialize;
 
 use super::groups::GroupCriteria;
 use super::processes::ProcessCriteria;
-use crate::criterion::{
-    Criteria, Criterion, GivenCriterion, ValueSyntax, criteria, criterion, is_given,
-};
+use crate::criterion::{Criteria, Criterion, GivenCriterion, ValueSyntax, criteria, is_given};
+use crate::handle_counts::CountBy;
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::{CountRange, SuspectId, TimeRange, TopN};
 
-/// Criteria that select objects and events for `.dump ObjectRef`, and options for the answer. A criterion that was not
-/// given is `None` or `false` and does not restrict anything.
+/// Criteria that select objects and events for `.dump ObjectRef` or allocations, and options for the answer. A criterion
+/// that was not given is `None` or `false` and does not restrict anything.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObjectCriteria {
-    /// The process that created the object.
+    /// The process that created the object, or owns the allocation.
     pub creator: ProcessCriteria,
     /// `-RelatedProcess`: any process involved with the object.
     pub related_process: Option<ProcessFilter>,
     /// `-ObjectName`: the object's name; empty if it has none.
     pub object_name: Option<Filter>,
-    /// `-Type`: the object's type name.
+    /// `-Type`: the object's type name, or the allocation's kind.
     pub object_type: Option<Filter>,
+    /// `-Kind`: names of kinds of allocations, such as `heap`.
+    pub kind: Option<Filter>,
+    /// `-Allocator`: names of allocators.
+    pub allocator: Option<Filter>,
     /// `-Handle`: handle values, written `0xC0`.
     pub handle: Option<Filter>,
     /// `-Object`: the object's kernel address, written `0xFFFF810008BE66F0`.
     pub object: Option<Filter>,
-    /// `-Suspect`: only what a suspect opened.
+    /// `-Suspect`: only what a suspect opened or allocated.
     pub suspect: Option<SuspectId>,
-    /// `-Leak`: only handles that were opened and not closed, and views not unmapped.
+    /// `-Leak`: only handles that were opened and not closed, views not unmapped, and allocations not freed, in
+    /// processes that still run.
     pub leak: bool,
-    /// `-LeakAtExit`: only handles that nothing but process exit closed.
+    /// `-LeakAtExit`: only what nothing but process exit closed or freed.
     pub leak_at_exit: bool,
     /// Whether and how stacks are printed instead of their numbers.
     pub stacks: StackDisplayArgs,
-    /// `-CreateStack`: the stack that created the object.
+    /// `-CreateStack`: the stack that created the object or allocated.
     pub create_stack: Option<Filter>,
-    /// `-DestroyStack`: the stack of the delete, last unmap or last close.
+    /// `-DestroyStack`: the stack of the delete, last unmap, last close or free.
     pub destroy_stack: Option<Filter>,
+    /// `-FreeStack`: the stack that freed.
+    pub free_stack: Option<Filter>,
     /// `-StackFilter`: keep only events with a matching stack.
     pub stack_filter: Option<Filter>,
-    /// `-MinMaxTime`: keep only events in this time since session start.
+    /// `-MinMaxTime`: keep only events, or what was allocated, in this time since session start.
     pub time: Option<TimeRange>,
     /// `-MinMaxDuration`: the object's lifetime; never closed counts as 9999 s.
     pub duration: Option<TimeRange>,
@@ -55,6 +61,8 @@ pub struct ObjectCriteria {
     pub ptr_in_map: Option<u64>,
     /// `-ViewBase`: where the view of a mapping starts, written `0x1B544000000`.
     pub view_base: Option<Filter>,
+    /// `-MinMaxSize`: bytes of an allocation, including all its parts.
+    pub size: Option<CountRange>,
     /// `-MinMaxMapSize`: bytes of the view of a mapping.
     pub map_size: Option<CountRange>,
     /// `-MultiProcess`: objects used by more than one process.
@@ -67,8 +75,10 @@ pub struct ObjectCriteria {
     pub show_ref: bool,
     /// `-ShowTarget`: print the process or thread that handles refer to.
     pub show_target: bool,
-    /// `-ShowTotal`: tables or no totals instead of objects and totals.
-    pub show_total: Option<ShowTotal>,
+    /// `-ShowTotal`: a table of handles by this property, instead of objects.
+    pub count_by: Option<CountBy>,
+    /// `-ShowTotal None`: objects without totals.
+    pub without_totals: bool,
     /// `-TopN`: rows of the `-ShowTotal` tables, or objects of each file.
     pub top: Option<TopN>,
     /// `-SortBy` with `-ShowTotal`: the order of the rows in its tables.
@@ -94,123 +104,97 @@ impl ObjectCriteria {
         self
     }
 
+    /// Whether only leaks are requested.
+    pub fn is_of_leaks(&self) -> bool {
+        self.leak || self.leak_at_exit
+    }
+
     /// Whether the frames of stacks are needed.
     pub fn needs_frames(&self) -> bool {
-        let filters = [&self.stack_filter, &self.create_stack, &self.destroy_stack];
-        self.groups.needs_stacks() != (false, false)
-            || self.stacks.show
-            || self.suspect.is_some()
-            || filters.into_iter().any(Option::is_some)
+        self.groups.needs_stacks() != (false, false) || self.stacks.show || self.tests_frames()
+    }
+
+    /// Whether a criterion looks at the frames of stacks.
+    pub fn tests_frames(&self) -> bool {
+        let filters =
+            [&self.stack_filter, &self.create_stack, &self.destroy_stack, &self.free_stack];
+        self.suspect.is_some() || filters.into_iter().any(Option::is_some)
+    }
+
+    /// Whether they can select allocations: none is about something that only objects have.
+    pub fn select_allocations(&self) -> bool {
+        self.given().iter().all(|given| given.criterion.rank_for_allocations().is_some())
+    }
+
+    /// Whether they select allocations by more than kind, allocator and process.
+    pub fn chooses_allocations(&self) -> bool {
+        self.given().iter().any(|given| given.criterion.rank_for_allocations() == Some(1))
+    }
+
+    /// Returns the filter on kinds of allocations.
+    pub fn kinds(&self) -> Option<&Filter> {
+        self.kind.as_ref().or(self.object_type.as_ref())
+    }
+
+    /// Returns the filter on the stack that freed an allocation.
+    pub fn end_stack(&self) -> Option<&Filter> {
+        self.free_stack.as_ref().or(self.destroy_stack.as_ref())
     }
 }
 
-/// What a criterion does to objects; filters apply it. If there is a filter on event stacks, the effects listed before
-/// it are applied first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ObjectEffect {
-    /// Tests the objects, independent of their events.
-    Objects(ObjectTest),
-    /// Keeps only mappings and tests their views.
-    Views(ViewTest),
-    /// Keeps what leaks.
-    Leaks,
-    /// Removes events by their own properties.
-    Events(EventTest),
-    /// Removes events by stack; symbols may have to be downloaded for that.
-    Stacks,
-    /// Tests the remaining events.
-    LeftEvents(LeftEventsTest),
-}
-
-/// A test of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ObjectTest {
-    /// Its id as text.
-    Id,
-    /// Its id as a number in a range.
-    IdRange,
-    /// Nothing: the mode is in [`ObjectCriteria::map_mode`], and other criteria may imply it.
-    Map,
-    MultiProcess,
-    Name,
-    Type,
-    Pointer,
-    Lifetime,
-}
-
-/// A test of the view of a mapping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ViewTest {
-    /// An address in it.
-    Pointer,
-    Base,
-    Size,
-}
-
-/// A test of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventTest {
-    Suspect,
-    Time,
-}
-
-/// A test of the remaining events of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeftEventsTest {
-    /// The name of the process that created the object.
-    Creator,
-    /// Its name and command line.
-    CreatorCommandLine,
-    /// The same, and whether it started or ended in the trace.
-    NewCreator,
-    Inherited,
-    RelatedProcess,
-    Handle,
-    Overlapped,
-    CreateStack,
-    DestroyStack,
-}
-
-impl ObjectEffect {
-    /// Returns where it comes relative to a filter on event stacks.
-    pub fn rank_by_stacks(self) -> u8 {
+impl Criterion {
+    /// Returns when it is applied to allocations: first what it says about their allocators, then the rest. `None` if
+    /// it is about something that allocations do not have.
+    pub fn rank_for_allocations(self) -> Option<u8> {
         match self {
-            Self::Objects(_) | Self::Views(_) | Self::Leaks | Self::Events(_) => 0,
-            Self::Stacks => 1,
-            Self::LeftEvents(_) => 2,
+            Self::Type
+            | Self::Kind
+            | Self::Allocator
+            | Self::Process
+            | Self::CmdLine
+            | Self::NewProcess => Some(0),
+            Self::Suspect
+            | Self::Leak
+            | Self::LeakAtExit
+            | Self::LeakOrAtExit
+            | Self::MinMaxTime
+            | Self::MinMaxSize
+            | Self::CreateStack
+            | Self::DestroyStack
+            | Self::FreeStack => Some(1),
+            _ => None,
         }
     }
 }
 
 criteria! {
-    ObjectCriteria(self): ObjectEffect {
-        Id => id: Filter as Number, ObjectEffect::Objects(ObjectTest::Id);
-        MinMaxId => ids, ObjectEffect::Objects(ObjectTest::IdRange);
-        Map => map, ObjectEffect::Objects(ObjectTest::Map);
-        MultiProcess => multi_process, ObjectEffect::Objects(ObjectTest::MultiProcess);
-        ObjectName => object_name: Filter, ObjectEffect::Objects(ObjectTest::Name);
-        Type => object_type: Filter, ObjectEffect::Objects(ObjectTest::Type);
-        Object => object: Filter as Number, ObjectEffect::Objects(ObjectTest::Pointer);
-        Suspect => suspect: SuspectId, ObjectEffect::Events(EventTest::Suspect);
-        leaks, ObjectEffect::Leaks;
-        MinMaxTime => time, ObjectEffect::Events(EventTest::Time);
-        Process => creator.name: ProcessFilter, ObjectEffect::LeftEvents(LeftEventsTest::Creator);
-        CmdLine => creator.command_line: Filter as Line,
-            ObjectEffect::LeftEvents(LeftEventsTest::CreatorCommandLine);
-        NewProcess => creator.new_process, ObjectEffect::LeftEvents(LeftEventsTest::NewCreator);
-        PtrInMap => ptr_in_map, ObjectEffect::Views(ViewTest::Pointer);
-        ViewBase => view_base: Filter as Number, ObjectEffect::Views(ViewTest::Base);
-        MinMaxMapSize => map_size, ObjectEffect::Views(ViewTest::Size);
-        Inherit => inherit, ObjectEffect::LeftEvents(LeftEventsTest::Inherited);
-        RelatedProcess => related_process: ProcessFilter,
-            ObjectEffect::LeftEvents(LeftEventsTest::RelatedProcess);
-        Handle => handle: Filter as Number, ObjectEffect::LeftEvents(LeftEventsTest::Handle);
-        MinMaxDuration => duration, ObjectEffect::Objects(ObjectTest::Lifetime);
-        Overlapped => overlapped, ObjectEffect::LeftEvents(LeftEventsTest::Overlapped);
-        StackFilter => stack_filter: Filter as Line, ObjectEffect::Stacks;
-        CreateStack => create_stack: Filter as Line, ObjectEffect::LeftEvents(LeftEventsTest::CreateStack);
-        DestroyStack => destroy_stack: Filter as Line,
-            ObjectEffect::LeftEvents(LeftEventsTest::DestroyStack);
+    ObjectCriteria(self) {
+        Id => id: Filter as Number;
+        MinMaxId => ids;
+        Map => map;
+        MultiProcess => multi_process;
+        ObjectName => object_name: Filter;
+        Type => object_type: Filter;
+        Kind => kind: Filter;
+        Allocator => allocator: Filter;
+        Object => object: Filter as Number;
+        Suspect => suspect: SuspectId;
+        leaks;
+        MinMaxTime => time;
+        MinMaxSize => size;
+        processes => creator;
+        PtrInMap => ptr_in_map;
+        ViewBase => view_base: Filter as Number;
+        MinMaxMapSize => map_size;
+        Inherit => inherit;
+        RelatedProcess => related_process: ProcessFilter;
+        Handle => handle: Filter as Number;
+        MinMaxDuration => duration;
+        Overlapped => overlapped;
+        StackFilter => stack_filter: Filter as Line;
+        CreateStack => create_stack: Filter as Line;
+        DestroyStack => destroy_stack: Filter as Line;
+        FreeStack => free_stack: Filter as Line;
     }
 }
 
@@ -218,7 +202,7 @@ impl ObjectCriteria {
     /// Returns the effective map mode. Filters that make sense for one kind only imply that kind; filters on mappings
     /// win.
     pub fn map_mode(&self) -> Option<MapMode> {
-        if self.given().iter().any(|given| matches!(given.effect, ObjectEffect::Views(_))) {
+        if self.ptr_in_map.is_some() || self.view_base.is_some() || self.map_size.is_some() {
             Some(MapMode::Mappings)
         } else if self.handle.is_some() || self.object_name.is_some() {
             Some(MapMode::Objects)
@@ -235,8 +219,8 @@ impl Criterion {
         args.given().into_iter().map(|given| given.criterion).collect()
     }
 
-    /// Returns the number of options that set a criterion.
-    pub fn options_of_objects() -> usize {
+    /// Returns the number of options that set a criterion on objects or allocations.
+    pub fn option_count() -> usize {
         // Two options set the criterion on leaks.
         ObjectCriteria::default().all().len() + 1
     }
@@ -249,19 +233,6 @@ pub enum MapMode {
     Objects,
     /// `1`: file mappings.
     Mappings,
-}
-
-/// `-ShowTotal`: what to print with or instead of the objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ShowTotal {
-    /// Handles by object type instead of objects.
-    Total,
-    /// Handles by process instead of objects.
-    Process,
-    /// The totals of each file instead of objects.
-    File,
-    /// Objects without a totals line.
-    None,
 }
 
 /// The order of rows of counts.
@@ -299,5 +270,18 @@ mod tests {
         args.view_base = filter;
         assert_eq!(args.map_mode(), Some(MapMode::Mappings));
         assert_eq!(ObjectCriteria::default().map_mode(), None);
+    }
+
+    #[test]
+    fn how_things_are_printed_says_nothing_about_whether_allocations_are_meant() {
+        let printed = ObjectCriteria {
+            leak: true,
+            stacks: StackDisplayArgs { show: true, address: true, line: true },
+            plain_process_names: true,
+            with_identities: true,
+            ..ObjectCriteria::default()
+        };
+        assert!(printed.select_allocations());
+        assert!(!ObjectCriteria { overlapped: true, ..printed }.select_allocations());
     }
 }

@@ -1,8 +1,6 @@
 //! Criteria that select processes.
 
-use crate::criterion::{
-    Criteria, Criterion, GivenCriterion, ValueSyntax, criteria, criterion, is_given,
-};
+use crate::criterion::{Criteria, Criterion, GivenCriterion, ValueSyntax, criteria, is_given};
 use crate::tables::ProcessInfo;
 use handlescope_session::filter::{Filter, ProcessFilter};
 
@@ -17,31 +15,32 @@ pub struct ProcessCriteria {
     pub new_process: Option<NewProcess>,
 }
 
+criteria! {
+    ProcessCriteria(self) {
+        Process => name: ProcessFilter;
+        CmdLine => command_line: Filter as Line;
+        NewProcess => new_process;
+    }
+}
+
 impl ProcessCriteria {
     /// Whether every process is selected.
     pub fn is_empty(&self) -> bool {
-        self.name.is_none() && self.command_line.is_none() && self.new_process.is_none()
+        *self == Self::default()
     }
 
     /// Returns each given criterion by itself.
     pub fn parts(&self) -> impl Iterator<Item = (Criterion, Self)> {
-        let Self { name, command_line, new_process } = self.clone();
-        let parts = [
-            (Criterion::Process, Self { name, ..Self::default() }),
-            (Criterion::CmdLine, Self { command_line, ..Self::default() }),
-            (Criterion::NewProcess, Self { new_process, ..Self::default() }),
-        ];
-        parts.into_iter().filter(|(_, part)| !part.is_empty())
+        let given = self.given().into_iter();
+        given.map(|given| (given.criterion, self.only(&[given.criterion])))
     }
 
-    /// Returns only the criteria on names.
-    pub fn by_name(&self) -> Self {
-        Self { name: self.name.clone(), ..Self::default() }
-    }
-
-    /// Returns only the criteria on names and command lines.
-    pub fn by_name_and_command_line(&self) -> Self {
-        Self { new_process: None, ..self.clone() }
+    /// Returns only the criteria up to one of them.
+    pub fn up_to(&self, last: Criterion) -> Self {
+        let criteria = [Criterion::Process, Criterion::CmdLine, Criterion::NewProcess];
+        let kept: Vec<Criterion> =
+            criteria.into_iter().take_while(|criterion| *criterion != last).chain([last]).collect();
+        self.only(&kept)
     }
 
     /// Whether a process matches; with `is_plain`, by executable name alone.
@@ -65,7 +64,7 @@ pub struct ProcessListCriteria {
 }
 
 criteria! {
-    ProcessListCriteria(self): () {
+    ProcessListCriteria(self) {
         Process => processes.name: ProcessFilter;
         Parent => parent: ProcessFilter;
         CmdLine => processes.command_line: Filter as Line;

@@ -119,8 +119,10 @@ impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Vec<Self>, QueryError> {
-        let compared = ResourceCriteria { by: Some(Vec::new()), is_compared: true, ..of(criteria) };
-        let compared = ResourceCriteria { leak: leaking, leak_at_exit: leaking, ..compared };
+        let choice = ObjectCriteria { leak: leaking, leak_at_exit: leaking, ..of(criteria) };
+        let by = Some(Vec::new());
+        let compared =
+            ResourceCriteria { choice, by, is_compared: true, ..ResourceCriteria::default() };
         resources(sources, &compared, names, cancel)
     }
 
@@ -152,9 +154,9 @@ impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
 }
 
 /// Returns criteria for the allocations to compare; types become kinds.
-fn of(criteria: &DiffCriteria) -> ResourceCriteria {
-    let DiffCriteria { owners, object_type, stacks, .. } = criteria.clone();
-    ResourceCriteria { owners, kind: object_type, stacks, ..ResourceCriteria::default() }
+fn of(criteria: &DiffCriteria) -> ObjectCriteria {
+    let DiffCriteria { owners: creator, object_type: kind, stacks, .. } = criteria.clone();
+    ObjectCriteria { creator, kind, stacks, ..ObjectCriteria::default() }
 }
 
 /// Returns the rows of the requested suspect in each trace, if one is requested.

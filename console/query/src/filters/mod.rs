@@ -16,13 +16,12 @@ pub mod process;
 mod start_handle;
 
 use super::context::FileContext;
-use super::criteria::{EventTest, LeftEventsTest, MapMode, ObjectCriteria, ObjectEffect};
+use super::criteria::{MapMode, ObjectCriteria};
 use super::criterion::{Criteria, Criterion, Survivors};
 use super::error::QueryError;
 use super::info::check_clock;
 use super::selection::{SelectedObject, Selection};
 
-use self::object::Test;
 pub use self::start_handle::open_start_handles;
 
 /// The objects of a trace that pass.
@@ -43,14 +42,11 @@ pub fn select(
     file: &FileContext<'_>,
     args: &ObjectCriteria,
 ) -> Result<FilteredObjects, QueryError> {
-    let by_time = [(Criterion::MinMaxTime, args.time), (Criterion::MinMaxDuration, args.duration)];
-    for (criterion, _) in by_time.into_iter().filter(|(_, range)| range.is_some()) {
-        check_clock(file.trace, file.path, criterion)?;
-    }
+    check_clock(file.trace, file.path, args)?;
     let mut steps = steps(args).into_iter().peekable();
     let mut tests = Vec::new();
-    while let Some((criterion, effect)) = steps.peek()
-        && let Some(test) = test(*effect, file, args)?
+    while let Some(criterion) = steps.peek()
+        && let Some(test) = object::test(*criterion, args, file)?
     {
         tests.push((*criterion, test, 0));
         steps.next();
@@ -69,13 +65,13 @@ pub fn select(
     tests.into_iter().for_each(|(criterion, _, count)| survivors.note(criterion, count));
     let mut filtered =
         FilteredObjects { selection, at_exit: None, unseen: None, suspect: None, survivors };
-    for (criterion, effect) in steps {
+    for criterion in steps {
         let FilteredObjects { selection, at_exit, unseen, suspect, survivors } = &mut filtered;
         let beside = at_exit.iter_mut().chain(&mut *unseen).chain(&mut *suspect);
         for selection in [&mut *selection].into_iter().chain(beside) {
-            keep(effect, args, file, selection)?;
+            keep(criterion, args, file, selection)?;
         }
-        if matches!(effect, ObjectEffect::Leaks) {
+        if criterion.is_of_leaks() {
             *suspect = args.sums_suspect.then(|| selection.clone());
             (*at_exit, *unseen) = event::keep_leaks(args.leak, args.leak_at_exit, file, selection)?;
         }
@@ -85,89 +81,74 @@ pub fn select(
 }
 
 /// Returns the given criteria in the order they are applied.
-fn steps(args: &ObjectCriteria) -> Vec<(Criterion, ObjectEffect)> {
-    let mut steps: Vec<_> =
-        args.given().into_iter().map(|given| (given.criterion, given.effect)).collect();
+fn steps(args: &ObjectCriteria) -> Vec<Criterion> {
+    let mut steps: Vec<_> = args.given().into_iter().map(|given| given.criterion).collect();
     if args.stack_filter.is_some() {
         // Symbols may have to be downloaded, so only stacks that can matter are requested.
-        steps.sort_by_key(|(_, effect)| effect.rank_by_stacks());
+        steps.sort_by_key(|criterion| rank_by_stacks(*criterion));
     }
     steps
 }
 
-/// Returns the test of a criterion on the unfiltered object; `None` if the criterion looks at events.
-fn test<'a>(
-    effect: ObjectEffect,
-    file: &'a FileContext<'_>,
-    args: &'a ObjectCriteria,
-) -> Result<Option<Test<'a>>, QueryError> {
-    match effect {
-        ObjectEffect::Objects(test) => object::test(test, args, file).map(Some),
-        ObjectEffect::Views(test) => object::by_view(test, args, file).map(Some),
-        ObjectEffect::Leaks
-        | ObjectEffect::Events(_)
-        | ObjectEffect::Stacks
-        | ObjectEffect::LeftEvents(_) => Ok(None),
+/// Returns where a criterion comes relative to a filter on event stacks: before it, unless it tests the remaining
+/// events.
+fn rank_by_stacks(criterion: Criterion) -> u8 {
+    match criterion {
+        Criterion::StackFilter => 1,
+        Criterion::Process
+        | Criterion::CmdLine
+        | Criterion::NewProcess
+        | Criterion::Inherit
+        | Criterion::RelatedProcess
+        | Criterion::Handle
+        | Criterion::Overlapped
+        | Criterion::CreateStack
+        | Criterion::DestroyStack => 2,
+        _ => 0,
     }
 }
 
 /// Keeps the objects that pass a criterion, except for leaks, which [`event::keep_leaks`] handles.
 fn keep(
-    effect: ObjectEffect,
-    args: &ObjectCriteria,
-    file: &FileContext<'_>,
-    selection: &mut Selection,
-) -> Result<(), QueryError> {
-    match effect {
-        ObjectEffect::Leaks => Ok(()),
-        ObjectEffect::Objects(_) | ObjectEffect::Views(_) => {
-            let Some(mut test) = test(effect, file, args)? else { return Ok(()) };
-            Ok(selection.retain(file.cancel, |selected, _| test(selected.object()))?)
-        }
-        ObjectEffect::Events(EventTest::Suspect) => event::keep_suspect(file, selection),
-        ObjectEffect::Events(EventTest::Time) => event::keep_time(args.time, file, selection),
-        ObjectEffect::Stacks => {
-            let is_plain = args.plain_process_names;
-            process::keep_possible_creators(&args.creator, is_plain, file, selection)?;
-            event::keep_stacks(&args.stack_filter, file, selection)
-        }
-        ObjectEffect::LeftEvents(test) => keep_by_left_events(test, args, file, selection),
-    }
-}
-
-/// Keeps the objects with remaining events that pass a test.
-fn keep_by_left_events(
-    test: LeftEventsTest,
+    criterion: Criterion,
     args: &ObjectCriteria,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let is_plain = args.plain_process_names;
-    match test {
-        LeftEventsTest::Creator => {
-            process::keep_creators(&args.creator.by_name(), is_plain, file, selection)
+    match criterion {
+        Criterion::Suspect => event::keep_suspect(file, selection),
+        Criterion::MinMaxTime => event::keep_time(args.time, file, selection),
+        Criterion::StackFilter => {
+            // A stack filter may remove the creation, and another event takes over.
+            process::keep_created(&args.creator, is_plain, file, selection, true)?;
+            event::keep_stacks(&args.stack_filter, file, selection)
         }
-        LeftEventsTest::CreatorCommandLine => {
-            let creator = args.creator.by_name_and_command_line();
-            process::keep_creators(&creator, is_plain, file, selection)
+        Criterion::Process | Criterion::CmdLine | Criterion::NewProcess => {
+            // One process must pass all of them.
+            let creator = args.creator.up_to(criterion);
+            process::keep_created(&creator, is_plain, file, selection, false)
         }
-        LeftEventsTest::NewCreator => {
-            process::keep_creators(&args.creator, is_plain, file, selection)
-        }
-        LeftEventsTest::Inherited => event::keep_inherited(file, selection),
-        LeftEventsTest::RelatedProcess => {
+        Criterion::Inherit => event::keep_inherited(file, selection),
+        Criterion::RelatedProcess => {
             process::keep_related(&args.related_process, is_plain, file, selection)
         }
-        LeftEventsTest::Handle => event::keep_handles(&args.handle, file, selection),
-        LeftEventsTest::Overlapped => event::keep_overlapped(file, selection),
-        LeftEventsTest::CreateStack => {
+        Criterion::Handle => event::keep_handles(&args.handle, file, selection),
+        Criterion::Overlapped => event::keep_overlapped(file, selection),
+        Criterion::CreateStack => {
             let create = |selected: SelectedObject| selected.create(&file.objects.table);
             event::keep_by_stack_of(create, &args.create_stack, file, selection)
         }
-        LeftEventsTest::DestroyStack => {
+        Criterion::DestroyStack => {
             let times = file.trace.event_times()?;
             let end = |selected: SelectedObject| selected.end(&times);
             event::keep_by_stack_of(end, &args.destroy_stack, file, selection)
         }
+        _ => match object::test(criterion, args, file)? {
+            Some(mut test) => {
+                Ok(selection.retain(file.cancel, |selected, _| test(selected.object()))?)
+            }
+            None => Ok(()),
+        },
     }
 }

@@ -8,7 +8,8 @@ use handlescope_model::tables::{Acquisitions, Names, Objects};
 use handlescope_model::{EventIdx, ObjectIdx, TypeId};
 
 use crate::context::FileContext;
-use crate::criteria::{ObjectCriteria, ObjectTest, ViewTest};
+use crate::criteria::ObjectCriteria;
+use crate::criterion::Criterion;
 use crate::error::QueryError;
 use handlescope_session::cancel::Poll;
 use handlescope_session::filter::Filter;
@@ -17,14 +18,14 @@ use handlescope_session::values::TimeRange;
 /// A test of an object, by its row.
 pub type Test<'a> = Box<dyn FnMut(ObjectIdx) -> bool + 'a>;
 
-/// Returns the test for a property of an object.
+/// Returns the test of a criterion on the unfiltered object; `None` if the criterion looks at events.
 pub fn test<'a>(
-    test: ObjectTest,
+    criterion: Criterion,
     args: &'a ObjectCriteria,
     file: &'a FileContext<'_>,
-) -> Result<Test<'a>, QueryError> {
-    Ok(match test {
-        ObjectTest::Id => {
+) -> Result<Option<Test<'a>>, QueryError> {
+    Ok(Some(match criterion {
+        Criterion::Id => {
             let mut digits = String::new();
             Box::new(move |object| {
                 args.id.as_ref().is_none_or(|filter| {
@@ -34,23 +35,37 @@ pub fn test<'a>(
                 })
             })
         }
-        ObjectTest::IdRange => {
+        Criterion::MinMaxId => {
             Box::new(|object| args.ids.is_none_or(|ids| ids.contains(id_of(object))))
         }
-        ObjectTest::Map => Box::new(|_| true),
-        ObjectTest::MultiProcess => {
+        // The mode is in [`ObjectCriteria::map_mode`], and other criteria may imply it.
+        Criterion::Map => Box::new(|_| true),
+        Criterion::MultiProcess => {
             let multi = file.trace.values(Objects::is_multiprocess)?;
             Box::new(move |object| multi.get(object.row()))
         }
-        ObjectTest::Name => by_name(&args.object_name, file)?,
-        ObjectTest::Type => by_type(&args.object_type, file),
-        ObjectTest::Pointer => {
+        Criterion::ObjectName => by_name(&args.object_name, file)?,
+        Criterion::Type => by_type(&args.object_type, file),
+        Criterion::Object => {
             let pointers = file.trace.values(Objects::pointer)?;
             let mut hex = HexFilter::new(&args.object);
             Box::new(move |object| pointers.get(object.row()).is_some_and(|p| hex.matches(p)))
         }
-        ObjectTest::Lifetime => by_lifetime(args.duration, file)?,
-    })
+        Criterion::MinMaxDuration => by_lifetime(args.duration, file)?,
+        Criterion::PtrInMap => {
+            let pointer = args.ptr_in_map;
+            by_view(file, move |base, size| pointer.is_none_or(|it| is_in_view(it, base, size)))?
+        }
+        Criterion::ViewBase => {
+            let mut hex = HexFilter::new(&args.view_base);
+            by_view(file, move |base, _| hex.matches(base))?
+        }
+        Criterion::MinMaxMapSize => {
+            let sizes = args.map_size;
+            by_view(file, move |_, size| sizes.is_none_or(|sizes| sizes.contains(size)))?
+        }
+        _ => return Ok(None),
+    }))
 }
 
 fn id_of(object: ObjectIdx) -> u64 {
@@ -102,18 +117,12 @@ fn by_lifetime<'a>(
     }))
 }
 
-/// Returns a test of a mapping's view. It uses the first map event, even if a filter removes the event.
-pub fn by_view<'a>(
-    test: ViewTest,
-    args: &'a ObjectCriteria,
+/// Returns a test of the base and size of a mapping's view. It uses the first map event, even if a filter removes the
+/// event.
+fn by_view<'a>(
     file: &'a FileContext<'_>,
+    mut passes: impl FnMut(u64, u64) -> bool + 'a,
 ) -> Result<Test<'a>, QueryError> {
-    let mut hex = HexFilter::new(&args.view_base);
-    let mut passes = move |base: u64, size: u64| match test {
-        ViewTest::Pointer => args.ptr_in_map.is_none_or(|pointer| is_in_view(pointer, base, size)),
-        ViewTest::Base => hex.matches(base),
-        ViewTest::Size => args.map_size.is_none_or(|range| range.contains(size)),
-    };
     let trace = file.trace;
     let times = trace.event_times()?;
     let (base, size) = (trace.values(Acquisitions::key)?, trace.values(Acquisitions::size)?);

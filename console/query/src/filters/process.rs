@@ -22,27 +22,10 @@ pub fn creator_verdicts(
 
 /// `-ProcessName`, `-CmdLine` and `-NewProcess`: one process must pass all of them. It is the creator, or any owner of
 /// a rundown handle if there is no creation.
-pub fn keep_creators(
-    creator: &ProcessCriteria,
-    is_plain: bool,
-    file: &FileContext<'_>,
-    selection: &mut Selection,
-) -> Result<(), QueryError> {
-    keep_created(creator, is_plain, file, selection, false)
-}
-
-/// Keeps objects that may still pass after a stack filter removes events. These have an event of a matching process
-/// that may become the creation, or a matching owner.
-pub fn keep_possible_creators(
-    creator: &ProcessCriteria,
-    is_plain: bool,
-    file: &FileContext<'_>,
-    selection: &mut Selection,
-) -> Result<(), QueryError> {
-    keep_created(creator, is_plain, file, selection, true)
-}
-
-fn keep_created(
+///
+/// If the creation `may_change` because a stack filter will remove events, keeps all objects that may still pass. These
+/// have an event of a matching process that may become the creation, or a matching owner.
+pub fn keep_created(
     creator: &ProcessCriteria,
     is_plain: bool,
     file: &FileContext<'_>,

@@ -63,7 +63,7 @@ impl GroupCut<'_> {
         for (index, group) in groups.iter().enumerate() {
             let (first, rank, number) = key(group);
             total += u64::from(rank.handles);
-            if u64::from(rank.handles) >= self.criteria.min_count {
+            if self.criteria.min_count.is_none_or(|min| u64::from(rank.handles) >= min) {
                 order.push((Reverse((first, rank)), number, index));
             }
         }

@@ -21,7 +21,7 @@ use super::acquired::{AcquisitionGroups, KeptSites};
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::allocations::AllocationSource;
 use super::context::Source;
-use super::criteria::{ObjectCriteria, ResourceCriteria, WhyCriteria};
+use super::criteria::{ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::{FrameNames, NamedFrames};
 use super::frame_view::frame_lines;
@@ -79,7 +79,7 @@ impl<'a> Inventory<'a> {
         let table = AcquisitionTable::load(source.trace, NeededColumns::ALLOCATIONS)?;
         let columns = AcquisitionColumns::load(source.trace, &table)?;
         let (mut allocation_count, mut unfreed) = (0, 0);
-        let (every, kept) = (ResourceCriteria::default(), KeptSites::All);
+        let (every, kept) = (ObjectCriteria::default(), KeptSites::All);
         if let Some(origin) = AllocationSource::new(file, &table)
             && let Some(allocations) =
                 AcquisitionGroups::from_allocations(origin, &every, true, kept)?

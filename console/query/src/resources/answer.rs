@@ -14,7 +14,6 @@ use crate::allocations::{AllocationSource, FilteredTables, PART, ResourceSelecti
 use crate::answer::{About, Domain, TraceAnswer};
 use crate::context::Source;
 use crate::criteria::{GroupColumn, GroupKey, KeyKind, ResourceCriteria, kind_name};
-use crate::criterion::Criterion;
 use crate::error::QueryError;
 use crate::frame_names::{FrameNames, Frames};
 use crate::frame_view::ModuleBases;
@@ -62,7 +61,7 @@ pub fn resources<'a>(
 ) -> Result<Vec<ResourcesAnswer<'a>>, QueryError> {
     let answer = |source| ResourcesAnswer::new(source, criteria, names, cancel);
     let mut answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
-    if let Some(id) = &criteria.suspect {
+    if let Some(id) = &criteria.choice.suspect {
         check(id, "allocations", answers.iter().filter_map(|answer| answer.suspect.as_ref()))?;
     }
     // A match in one trace is enough.
@@ -81,9 +80,7 @@ impl<'a> ResourcesAnswer<'a> {
     ) -> Result<Self, QueryError> {
         cancel.check()?;
         let trace = source.trace;
-        if criteria.time.is_some() {
-            check_clock(trace, source.path, Criterion::MinMaxTime)?;
-        }
+        check_clock(trace, source.path, &criteria.choice)?;
         let info = trace.info()?;
         let processes = ProcessList::load(trace)?;
         let resources = AcquisitionTable::load(trace, NeededColumns::for_criteria(criteria))?;
@@ -96,15 +93,15 @@ impl<'a> ResourcesAnswer<'a> {
             suspect: None,
             cancel,
         };
-        let suspect = criteria.suspect.as_ref();
+        let suspect = criteria.choice.suspect.as_ref();
         let suspect = suspect.map(|id| allocations_of_suspect(origin, id)).transpose()?;
         let origin = AllocationSource { suspect: suspect.as_ref(), ..origin };
         let tables = FilteredTables::load(origin)?;
-        let selection = ResourceSelection::new(&tables, criteria)?;
+        let selection = ResourceSelection::new(&tables, &criteria.choice)?;
         let (rows, misses) = (selection.allocations(&tables), selection.misses(&tables));
         let request = GroupingRequest { tables: &tables, table: &resources, criteria, info: &info };
-        let unreleased = || unreleased(&resources, &rows, criteria);
-        let is_unreleased = criteria.is_of_leaks();
+        let unreleased = || unreleased(&resources, &rows, &criteria.choice);
+        let is_unreleased = criteria.choice.is_of_leaks();
         let window = info.has_clock().then(|| request.window());
         let has_groups = criteria.by.is_some();
         let has_totals = !has_groups && (criteria.with_totals_and_leaks || !is_unreleased);
@@ -125,7 +122,7 @@ impl<'a> ResourcesAnswer<'a> {
         } else {
             rows.is_empty() && !misses.iter().any(|row| tables.misses.is_orphan_free(*row))
         };
-        let no_match = is_without_match.then(|| selection.no_match(&tables, criteria));
+        let no_match = is_without_match.then(|| selection.no_match(&tables, &criteria.choice));
         let no_match = no_match.transpose()?.flatten();
         let no_match = no_match.map(|no_match| no_match.with_recorded_time(trace)).transpose()?;
         let facts = facts(&tables, criteria, &rows, &misses);
@@ -290,7 +287,7 @@ fn facts(
 ) -> ResourceFacts {
     let requested = ResourceKind::ALL
         .into_iter()
-        .filter(|kind| criteria.kind.as_ref().is_none_or(|filter| filter.matches(kind.name())));
+        .filter(|kind| criteria.choice.kinds().is_none_or(|filter| filter.matches(kind.name())));
     let mut facts = ResourceFacts::new(requested.collect());
     for allocator in tables.allocators.rows() {
         let process = allocator.process.map(|row| tables.origin.processes.get(row));

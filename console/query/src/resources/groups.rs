@@ -116,7 +116,8 @@ impl GroupingRequest<'_> {
         rows: &[AcquisitionIdx],
         misses: &[ResourceMissIdx],
     ) -> Result<ResourceGroups, QueryError> {
-        let keys = ResourceKeys::load(self.tables, by, &self.criteria.trims, rows, misses)?;
+        let keys =
+            ResourceKeys::load(self.tables, by, &self.criteria.choice.groups.trims, rows, misses)?;
         let parts = self.criteria.buckets.filter(|_| self.info.has_clock());
         let keeps_members = parts.is_some() || self.criteria.keeps_members;
         let counter = Counter { keys: &keys, tables: self.tables, keeps_members };

@@ -5,7 +5,7 @@ use super::groups::ResourceGroup;
 use super::stats::ResourceStats;
 use crate::allocations::allocated_kinds;
 use crate::context::Source;
-use crate::criteria::{GroupColumn, ResourceCriteria};
+use crate::criteria::{GroupColumn, ObjectCriteria, ResourceCriteria};
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use handlescope_session::cancel::Cancel;
@@ -50,7 +50,7 @@ impl ResourcesAnswer<'_> {
 /// If the archive is damaged, a time is requested but the trace has no clock, or `cancel` asks to stop.
 pub fn allocations_overview<'a>(
     source: &Source<'a>,
-    criteria: &ResourceCriteria,
+    criteria: &ObjectCriteria,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
@@ -59,8 +59,9 @@ pub fn allocations_overview<'a>(
         return Ok(None);
     }
     let answer = |by: &[GroupColumn], keeps_members: bool| {
+        let (choice, by) = (criteria.clone(), Some(by.to_vec()));
         let criteria =
-            ResourceCriteria { by: Some(by.to_vec()), keeps_members, ..criteria.clone() };
+            ResourceCriteria { choice, by, keeps_members, ..ResourceCriteria::default() };
         // The requested suspect may be one of handles.
         ResourcesAnswer::new(source, &criteria, names, cancel)
     };

@@ -60,7 +60,7 @@ pub fn object_ref_document<'a>() -> Columns<'a, ObjectRefHead<'a>> {
         "only with `-ShowTotal Total`, `Process` or `File`: handles open at the end, or leaked",
         |of| {
             let (answer, args) = of.rest;
-            let (by, counts) = (CountBy::new(args.criteria)?, answer.handle_counts.as_ref()?);
+            let (by, counts) = (args.criteria.count_by?, answer.handle_counts.as_ref()?);
             let rows = counts.rows(by, args.criteria.top, args.criteria.order);
             let has_files = answer.files.len() > 1 && by == CountBy::Process;
             Some(not_closed_columns().part(NotClosed { counts, by, rows, has_files, args }))
@@ -73,8 +73,7 @@ pub fn object_ref_document<'a>() -> Columns<'a, ObjectRefHead<'a>> {
             left_out_columns(),
             |of| {
                 let (answer, args) = of.rest;
-                let has_left_out =
-                    args.criteria.top.is_some() && CountBy::new(args.criteria).is_none();
+                let has_left_out = args.criteria.top.is_some() && args.criteria.count_by.is_none();
                 has_left_out.then(|| left_out(answer))
             },
         )

@@ -15,7 +15,7 @@ use crate::time::{Seconds, TraceClock};
 use handlescope_model::{EventKind, Untrusted};
 use handlescope_query::{
     CountBy, EventListing, FileAnswer, GuiHandles, ObjectCriteria, ObjectRefAnswer, ObjectsLeftOut,
-    SelectedObject, ShowTotal,
+    SelectedObject,
 };
 use handlescope_session::paths::{names_apart, stem};
 use handlescope_session::settings::Display;
@@ -48,8 +48,8 @@ pub fn object_ref(
     // Buffers, because lines are written word by word.
     let mut lines = BufWriter::new(clip);
     let out = &mut lines;
-    let by = CountBy::new(args.criteria);
-    let has_totals = args.criteria.show_total != Some(ShowTotal::None);
+    let by = args.criteria.count_by;
+    let has_totals = !args.criteria.without_totals;
     let summary = |totals| Summary {
         totals,
         digit_separator: display.digit_separator,
@@ -153,7 +153,7 @@ fn write_totals(
 ) -> io::Result<()> {
     let heading = format!("All {} files", answer.files.len());
     writeln!(out, "{}", display.screen.paint(Role::Name, heading))?;
-    if let (Some(counts), Some(by)) = (&answer.handle_counts, CountBy::new(args.criteria)) {
+    if let (Some(counts), Some(by)) = (&answer.handle_counts, args.criteria.count_by) {
         let files = answer.files.iter().map(|file| file.about.index).zip(names.iter().cloned());
         let files = Some(&files.collect());
         let (criteria, screen) = (args.criteria, display.screen);

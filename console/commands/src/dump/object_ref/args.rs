@@ -3,13 +3,11 @@
 use super::of_fleet::FleetGroupsArgs;
 use crate::shared::fields;
 use handlescope_fleet::FleetChoice;
-use handlescope_query::{
-    CountBy, CountOrder, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims, Stat,
-};
+use handlescope_query::{CountOrder, ObjectCriteria, ProcessCriteria, StackTrims};
 use handlescope_render::output::COLUMNS;
 use handlescope_render::{self as render, ObjectRefStyle, OutputOptions};
 use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
-use handlescope_session::values::{ColumnChoice, RequestedFormat, TopN};
+use handlescope_session::values::{ColumnChoice, RequestedFormat};
 
 /// Arguments of `.dump ObjectRef`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,12 +22,6 @@ pub struct ObjectRefArgs {
     pub no_csv_separator: bool,
     /// `-NoCmdLine`: an empty command line column in the CSV file.
     pub no_command_line: bool,
-    pub min_count: Option<u64>,
-    pub depth: Option<u64>,
-    /// `-Rows`
-    pub rows: Option<TopN>,
-    /// `-ShowTime`
-    pub buckets: Option<u64>,
     /// What only a dataset has.
     pub of_fleet: FleetGroupsArgs,
 }
@@ -43,42 +35,32 @@ fields!(ObjectRefArgs {
 });
 
 impl ObjectRefArgs {
-    /// Returns the criteria for groups.
-    pub fn groups(&self, output: &OutputOptions) -> GroupCriteria {
-        let saturated = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        GroupCriteria {
-            min_count: self.min_count.unwrap_or_default(),
-            depth: self.depth.map(saturated),
-            rows: self.rows,
-            buckets: self.buckets.map(saturated),
-            order: output.sort_by.as_deref().and_then(Stat::named),
-            ..self.criteria.groups.clone()
-        }
-    }
-
     /// Whether objects are listed, and not counted or grouped.
     pub fn lists_objects(&self) -> bool {
-        self.criteria.groups.by.is_empty() && CountBy::new(&self.criteria).is_none()
+        self.criteria.groups.by.is_empty() && self.criteria.count_by.is_none()
     }
 
     /// Returns the first option about groups, if the line does not ask for groups.
     pub fn option_without_groups(&self, output: &OutputOptions) -> Option<&'static str> {
-        let trims = &self.criteria.groups.trims;
+        let groups = &self.criteria.groups;
         let options = [
-            self.min_count.map(|_| "-MinCount"),
-            self.depth.map(|_| "-Depth"),
-            self.rows.map(|_| "-Rows"),
-            trims.criterion().filter(|_| self.criteria.suspect.is_none()).map(render::option),
-            self.buckets.map(|_| "-ShowTime"),
+            groups.min_count.map(|_| "-MinCount"),
+            groups.depth.map(|_| "-Depth"),
+            groups.rows.map(|_| "-Rows"),
+            groups
+                .trims
+                .criterion()
+                .filter(|_| self.criteria.suspect.is_none())
+                .map(render::option),
+            groups.buckets.map(|_| "-ShowTime"),
             (output.columns != ColumnChoice::Fitting).then_some(COLUMNS),
         ];
-        let is_ungrouped = self.criteria.groups.by.is_empty();
-        options.into_iter().flatten().find(|_| is_ungrouped)
+        options.into_iter().flatten().find(|_| groups.by.is_empty())
     }
 
     /// Returns the order of totals; `None` if `-SortBy` names a column that they do not have.
     pub fn order(&self, output: &OutputOptions) -> Option<CountOrder> {
-        match (&output.sort_by, CountBy::new(&self.criteria)) {
+        match (&output.sort_by, self.criteria.count_by) {
             (Some(column), Some(by)) => CountOrder::by(column, by.title()),
             _ => Some(CountOrder::default()),
         }

@@ -7,7 +7,11 @@ use handlescope_session::grammar::value::{MAYBE_NUMBER, NUMBER, TOP, ValueKind, 
 use handlescope_session::grammar::{Opt, to};
 
 /// Default number of time intervals.
-const BUCKETS: u64 = 12;
+const BUCKETS: usize = 12;
+
+fn saturated(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
 
 /// Options for groups instead of objects.
 pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
@@ -37,14 +41,14 @@ pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
         help: "only groups of at least N handles and views",
         details: "On every level. Omitted groups are counted.",
         example: "-GroupBy type -MinCount 10",
-        take: to(&(NUMBER, |args, number| args.min_count = Some(number))),
+        take: to(&(NUMBER, |args, number| args.criteria.groups.min_count = Some(number))),
     },
     Opt {
         names: &["-Depth"],
         help: "only the first N columns of the groups",
         details: "Deeper groups are summed up.",
         example: "-GroupBy process,type -Depth 1",
-        take: to(&(NUMBER, |args, number| args.depth = Some(number))),
+        take: to(&(NUMBER, |args, number| args.criteria.groups.depth = Some(saturated(number)))),
     },
     Opt {
         names: &["-Rows"],
@@ -53,7 +57,7 @@ pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
                   each group. For scripts that read page by page: only these groups get names of \
                   functions.",
         example: "-GroupBy process,type -Rows 2 1",
-        take: to(&(TOP, |args, rows| args.rows = Some(rows))),
+        take: to(&(TOP, |args, rows| args.criteria.groups.rows = Some(rows))),
     },
     fold_stack_option("-GroupBy createstack -FoldStack *!std::*"),
     stack_from_option("-GroupBy createstack -StackFrom *leaky::*"),
@@ -64,6 +68,8 @@ pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
              Handles from before the trace are not included. Growth: steady with its rate, burst, \
              once, balanced, or short if too few to judge; see .help growth.",
         example: "-GroupBy type -ShowTime 24",
-        take: to(&(MAYBE_NUMBER, |args, number| args.buckets = Some(number.unwrap_or(BUCKETS)))),
+        take: to(&(MAYBE_NUMBER, |args, number| {
+            args.criteria.groups.buckets = Some(number.map_or(BUCKETS, saturated));
+        })),
     },
 ];

@@ -14,7 +14,7 @@ pub use self::args::ObjectRefArgs;
 use crate::shared::groups as headings;
 use crate::shared::write_caveats;
 use crate::{Command, CommandError, DumpContext, OverDataset, SharedArgs, Signature, Tabular};
-use handlescope_query::{self as query, CountBy, ObjectCriteria, ShowTotal, Stat};
+use handlescope_query::{self as query, ObjectCriteria, Stat};
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::grammar::{Example, OptionGroup, ParseError};
 use handlescope_session::values::Format;
@@ -59,7 +59,7 @@ impl Command for ObjectRef {
     fn check(args: &ObjectRefArgs, shared: &SharedArgs) -> Result<(), ParseError> {
         let output = &shared.output;
         check_groups(args, output)?;
-        if matches!(args.criteria.show_total, None | Some(ShowTotal::None)) {
+        if args.criteria.count_by.is_none() {
             return Ok(());
         }
         let refuse =
@@ -83,7 +83,7 @@ impl Command for ObjectRef {
         if let Some(option) = args.criteria.stacks.option_without_stacks() {
             dump.messages.note(format_args!("note: {option} has no effect without -ShowStack"));
         }
-        if args.criteria.stacks.show && CountBy::new(&args.criteria).is_some() {
+        if args.criteria.stacks.show && args.criteria.count_by.is_some() {
             dump.messages.note(format_args!("note: -ShowStack has no effect with -ShowTotal"));
         }
         if args.criteria.show_target && !args.lists_objects() {
@@ -91,13 +91,13 @@ impl Command for ObjectRef {
             dump.messages.note(format_args!("note: -ShowTarget has no effect with {beside}"));
         }
         let output = &dump.shared.output;
-        let criteria = ObjectCriteria {
+        let mut criteria = ObjectCriteria {
             plain_process_names: args.display.plain_process_names,
             with_identities: output.is_document(),
             order: args.order(output).unwrap_or_default(),
-            groups: args.groups(output),
             ..args.criteria.clone().narrowed_to_leaks_of_suspect()
         };
+        criteria.groups.order = output.sort_by.as_deref().and_then(Stat::named);
         let (sources, names, cancel) = (dump.sources, dump.names, dump.cancel);
         let mut answer = query::object_ref(sources, &criteria, names, cancel)?;
         if matches!(output.format(), Format::Text | Format::Json(_)) {
@@ -117,9 +117,9 @@ fn check_groups(args: &ObjectRefArgs, output: &OutputOptions) -> Result<(), Pars
         return Ok(());
     }
     let conflict = |option, reason| Err(ParseError::Conflict { option, other: "-GroupBy", reason });
-    match (&args.criteria.show_total, &output.sort_by) {
-        (Some(ShowTotal::None) | None, None) => Ok(()),
-        (Some(ShowTotal::None) | None, Some(column)) if Stat::named(column).is_some() => Ok(()),
+    match (args.criteria.count_by, &output.sort_by) {
+        (None, None) => Ok(()),
+        (None, Some(column)) if Stat::named(column).is_some() => Ok(()),
         (_, Some(_)) => {
             conflict("-SortBy", "groups can be sorted by one of their figures, such as leaked")
         }

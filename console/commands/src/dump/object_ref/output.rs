@@ -2,18 +2,18 @@
 
 use super::args::ObjectRefArgs;
 use crate::shared::options::{sort_details, sort_option};
-use handlescope_query::ShowTotal;
+use handlescope_query::CountBy;
 use handlescope_session::grammar::value::{COLUMN, MAYBE_FILE, MAYBE_WORD, SWITCH, TOP, ValueKind};
 use handlescope_session::grammar::{Opt, WordChoices, choice, to, words};
 use handlescope_session::values::{CSV, RequestedFormat};
 
 /// Words of `-ShowTotal`. ETWAnalyzer's other commands total by method; for objects, Method prints the same as File.
-const TOTALS_OF: &WordChoices<ShowTotal> = &[
-    ("Total", "handles by object type", ShowTotal::Total),
-    ("Process", "handles by process", ShowTotal::Process),
-    ("File", "handles and totals of each file", ShowTotal::File),
-    ("Method", "like File, as ETWAnalyzer prints for objects", ShowTotal::File),
-    ("None", "list the objects, but no totals", ShowTotal::None),
+const TOTALS_OF: &WordChoices<Option<CountBy>> = &[
+    ("Total", "handles by object type", Some(CountBy::Type)),
+    ("Process", "handles by process", Some(CountBy::Process)),
+    ("File", "handles and totals of each file", Some(CountBy::File)),
+    ("Method", "like File, as ETWAnalyzer prints for objects", Some(CountBy::File)),
+    ("None", "list the objects, but no totals", None),
 ];
 
 /// Options for tables instead of objects.
@@ -26,7 +26,8 @@ pub static TOTALS: &[Opt<ObjectRefArgs>] = &[
              that a child inherited counts for the parent; with -GroupBy process for the child.",
         example: "-ShowTotal Process",
         take: to(&(ValueKind { words: || words(TOTALS_OF), ..MAYBE_WORD }, |args, index| {
-            args.criteria.show_total = choice(TOTALS_OF, index);
+            args.criteria.count_by = choice(TOTALS_OF, index).flatten();
+            args.criteria.without_totals = args.criteria.count_by.is_none();
         })),
     },
     Opt {

@@ -7,7 +7,7 @@ pub use self::options::ResourceArgs;
 use self::options::OPTIONS;
 use crate::shared::write_caveats;
 use crate::{Command, CommandError, DumpContext, SharedArgs, Signature, Tabular};
-use handlescope_query::{self as query, GroupColumn, ResourceCriteria};
+use handlescope_query::{self as query, GroupColumn, ObjectCriteria, ResourceCriteria};
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::grammar::{Example, OptionGroup, ParseError};
 
@@ -29,7 +29,8 @@ impl Command for Resource {
     const TABLE: Option<Tabular> = Some(Tabular::new(|| {
         let names = |criteria: ResourceCriteria| render::resource_columns(&criteria, true).names();
         let mut columns = names(ResourceCriteria::default());
-        let unreleased = names(ResourceCriteria { leak: true, ..ResourceCriteria::default() });
+        let choice = ObjectCriteria { leak: true, ..ObjectCriteria::default() };
+        let unreleased = names(ResourceCriteria { choice, ..ResourceCriteria::default() });
         columns.extend(
             unreleased.into_iter().filter(|name| !columns.contains(name)).collect::<Vec<_>>(),
         );
@@ -46,21 +47,23 @@ impl Command for Resource {
 
     fn answer(args: &ResourceArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let output = &dump.shared.output;
-        let mut criteria = args.criteria.clone().narrowed_to_leaks_of_suspect();
+        let mut criteria = args.criteria.clone();
+        criteria.choice = criteria.choice.narrowed_to_leaks_of_suspect();
         criteria.with_totals_and_leaks = output.is_document();
         let by = Some(args.by.clone()).filter(|by| !by.is_empty());
         criteria.by = args.total.map(<[GroupColumn]>::to_vec).or(by);
         criteria.buckets = args.buckets.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
-        if let Some(criterion) = criteria.trims.criterion().filter(|_| !criteria.has_stacks()) {
+        let trims = &criteria.choice.groups.trims;
+        if let Some(criterion) = trims.criterion().filter(|_| !criteria.has_stacks()) {
             let option = render::option(criterion);
             dump.messages.note(format_args!(
                 "note: {option} has no effect without -Leak, -LeakAtExit or -GroupBy with a stack"
             ));
         }
-        if let Some(option) = criteria.stacks.option_without_stacks() {
+        if let Some(option) = criteria.choice.stacks.option_without_stacks() {
             dump.messages.note(format_args!("note: {option} has no effect without -ShowStack"));
         }
-        dump.note_stacks_beside_columns(criteria.stacks);
+        dump.note_stacks_beside_columns(criteria.choice.stacks);
         let mut answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
         for answer in &answers {
             write_caveats(answer, dump.session, dump.messages);

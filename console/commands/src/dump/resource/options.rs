@@ -31,9 +31,9 @@ pub struct ResourceArgs {
 }
 
 fields!(ResourceArgs {
-    criteria.owners: ProcessCriteria,
-    criteria.stacks: StackDisplayArgs,
-    criteria.trims: StackTrims,
+    criteria.choice.creator: ProcessCriteria,
+    criteria.choice.stacks: StackDisplayArgs,
+    criteria.choice.groups.trims: StackTrims,
     display: DisplayArgs,
 });
 
@@ -60,14 +60,14 @@ static LEAKS: &[Opt<ResourceArgs>] = &[
              frees everything when a process ends: -LeakAtExit shows allocations that only \
              process exit freed.",
         example: "-Leak",
-        take: to(&(SWITCH, |args, ()| args.criteria.leak = true)),
+        take: to(&(SWITCH, |args, ()| args.criteria.choice.leak = true)),
     },
     Opt {
         names: &["-LeakAtExit"],
         help: "only allocations freed only by process exit",
         details: "In the same groups. With -Leak, both are shown.",
         example: "-LeakAtExit",
-        take: to(&(SWITCH, |args, ()| args.criteria.leak_at_exit = true)),
+        take: to(&(SWITCH, |args, ()| args.criteria.choice.leak_at_exit = true)),
     },
 ];
 
@@ -77,7 +77,7 @@ static WHICH: &[Opt<ResourceArgs>] = &[
         "Heap blocks; pages committed and address space reserved by VirtualAlloc; resources that \
          events of other providers acquire and release; GDI and USER handles.",
         "-Kind heap;commit",
-        &(ALLOCATION_KINDS, |args, filter| args.criteria.kind = Some(filter)),
+        &(ALLOCATION_KINDS, |args, filter| args.criteria.choice.kind = Some(filter)),
     ),
     process_option(
         "allocations that these processes own",
@@ -89,7 +89,7 @@ static WHICH: &[Opt<ResourceArgs>] = &[
     new_process_option("allocations owned by processes that started or ended in the trace"),
     suspect_option(
         "only allocations leaked by a suspect of .why",
-        &(SUSPECT, |args, id| args.criteria.suspect = Some(id)),
+        &(SUSPECT, |args, id| args.criteria.choice.suspect = Some(id)),
     ),
     Opt {
         names: &["-Allocator"],
@@ -97,7 +97,7 @@ static WHICH: &[Opt<ResourceArgs>] = &[
         details: "A heap is named by its handle, 0x and hex digits. The allocator of a GDI or USER \
                   handle is its type.",
         example: "-Allocator 0x1d0f2a30000",
-        take: to(&(ALLOCATORS, |args, filter| args.criteria.allocator = Some(filter))),
+        take: to(&(ALLOCATORS, |args, filter| args.criteria.choice.allocator = Some(filter))),
     },
     Opt {
         names: &["-MinMaxSize"],
@@ -105,12 +105,12 @@ static WHICH: &[Opt<ResourceArgs>] = &[
         details: "The whole size of an allocation that was freed in parts. Units: KiB, MB and so \
              on.",
         example: "-MinMaxSize 64KiB 1MB",
-        take: to(&(SIZES, |args, range| args.criteria.size = Some(range))),
+        take: to(&(SIZES, |args, range| args.criteria.choice.size = Some(range))),
     },
     time_option(
         "allocations made in this time range, since session start",
         "In seconds, or with a unit: 10ms. A free without allocation counts at its own time.",
-        &(TIMES, |args, times| args.criteria.time = Some(times)),
+        &(TIMES, |args, times| args.criteria.choice.time = Some(times)),
     ),
 ];
 
@@ -121,14 +121,14 @@ static STACKS: &[Opt<ResourceArgs>] = &[
         details: "A filter is compared with each line module!function of the stack; an exclusion \
              must match no line. An allocation without a stack does not match.",
         example: "-CreateStack *Image::Load*",
-        take: to(&(FRAMES, |args, filter| args.criteria.create_stack = Some(filter))),
+        take: to(&(FRAMES, |args, filter| args.criteria.choice.create_stack = Some(filter))),
     },
     Opt {
         names: &["-FreeStack"],
         help: "only allocations freed on a stack with this frame",
         details: "Stacks of frees are often not recorded.",
         example: "-FreeStack *Image::Close*",
-        take: to(&(FRAMES, |args, filter| args.criteria.free_stack = Some(filter))),
+        take: to(&(FRAMES, |args, filter| args.criteria.choice.free_stack = Some(filter))),
     },
 ];
 

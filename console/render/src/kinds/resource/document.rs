@@ -138,7 +138,7 @@ pub fn resource_document<'d, 'a: 'd>() -> Columns<'d, OfTraces<'d, ResourceLists
     document.stacks(
         "only with `-ShowStack`: their stacks without the frames removed by `-FoldStack` and \
          `-StackFrom`, as in `.dump ObjectRef`",
-        |lists| lists.criteria.stacks.show,
+        |lists| lists.criteria.choice.stacks.show,
     );
     document.caveats(AS_IN_OBJECT_REF, AS_IN_OBJECT_REF);
     document

@@ -113,7 +113,7 @@ pub fn resources<'a>(
         .iter()
         .zip(traces.iter())
         .map(|(answer, trace)| {
-            Rc::new(AllocationStyle::new(answer, trace.numbers, criteria.stacks, display))
+            Rc::new(AllocationStyle::new(answer, trace.numbers, criteria.choice.stacks, display))
         })
         .collect();
     let rows = files.iter().flat_map(|file| {
@@ -121,7 +121,7 @@ pub fn resources<'a>(
     });
     let has_text = !matches!(format, Format::Text | Format::Json(_));
     let (mut columns, display) = (resource_columns(criteria, has_text), *display);
-    if criteria.stacks.show && criteria.has_stacks() {
+    if criteria.choice.stacks.show && criteria.has_stacks() {
         let by = criteria.columns();
         columns.row_text(move |row, out| row.write(by, &display, out));
     }
@@ -146,7 +146,7 @@ pub fn resources<'a>(
         command,
         by: by.iter().map(|column| column.word()).collect(),
         left_out: Some(left_out).filter(|left_out| *left_out > 0),
-        shows_stacks: criteria.stacks.show,
+        shows_stacks: criteria.choice.stacks.show,
     };
     Ok(table.within(resource_group_document(), OfTraces { traces, rest }))
 }
@@ -227,7 +227,7 @@ fn file_rows(
         Size(at_exit.bytes)
     );
     let allocations = CountedNoun(allocated.count, "allocation");
-    if criteria.is_of_leaks() {
+    if criteria.choice.is_of_leaks() {
         return file_rows.below(format!("{allocations}: {unreleased}"));
     }
     file_rows.below(format!(
