@@ -2,12 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Arc;
 
 use handlescope_model::tables::{
     Acquisitions, Allocators, End, EventCounts, Objects, ProviderEvents, ReferenceChanges,
-    StackEvents, TraceInfo,
+    StackEvents,
 };
 use handlescope_model::{Cell, EventColumns, ProcessIdx, StackIdx, Table, Trace};
 use polars::prelude::{
@@ -22,20 +20,18 @@ use super::error::QueryError;
 use super::frame_names::{FrameNames, FrameStats, Frames};
 use super::frame_view::ModuleBases;
 use super::info::check_clock;
-use super::no_match::{FilteredList, ListSubject, NoMatch};
+use super::list_answer::{FilteredList, ListAnswer, list_answers};
+use super::no_match::ListSubject;
 use super::stacks::{StackSet, judge};
 use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
 use crate::criteria::StackCriteria;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::values::{CountRange, TimeRange};
 
+pub type StacksAnswer<'a> = ListAnswer<'a, StackList<'a>>;
+
 /// The stacks of one trace.
-pub struct StacksAnswer<'a> {
-    /// The file as the user named it.
-    pub path: &'a Path,
-    /// Number of the trace in the session.
-    pub index: usize,
-    pub info: Arc<TraceInfo>,
+pub struct StackList<'a> {
     /// Whether the extract kept the stacks of all events that the system recorded, or only those of handle events and
     /// allocations. Stacks carried by provider events are there if the extract has these events.
     pub has_every_stack: bool,
@@ -47,8 +43,6 @@ pub struct StacksAnswer<'a> {
     pub recorded: u64,
     /// The requested stacks among them, most frequent first.
     pub rows: Vec<ProcessStack>,
-    /// Reason for an empty answer; `None` if something passed in this trace or another.
-    pub no_match: Option<NoMatch>,
     pub frames: Frames<'a>,
     pub bases: ModuleBases,
     processes: ProcessList,
@@ -78,24 +72,23 @@ pub fn call_stacks<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
-    let list = FilteredList {
-        subject: ListSubject::Stack,
-        names: owners,
-        no_match: |answer| &mut answer.no_match,
-    };
-    list.answers(sources, args, |source, args| StacksAnswer::new(source, args, names, cancel))
+    list_answers(sources, args, |source, args| StackList::new(source, args, names, cancel))
 }
 
-/// Returns the names of processes with stacks.
-fn owners(answer: &StacksAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
-    let name = |row: &ProcessIdx| answer.processes.get(*row).shown_name(false).to_owned();
-    match criterion {
-        Criterion::Process => answer.owners.iter().map(name).collect(),
-        _ => BTreeSet::new(),
+impl FilteredList for StackList<'_> {
+    const SUBJECT: ListSubject = ListSubject::Stack;
+
+    /// Returns the names of processes with stacks.
+    fn names(&self, criterion: Criterion) -> BTreeSet<String> {
+        let name = |row: &ProcessIdx| self.processes.get(*row).shown_name(false).to_owned();
+        match criterion {
+            Criterion::Process => self.owners.iter().map(name).collect(),
+            _ => BTreeSet::new(),
+        }
     }
 }
 
-impl<'a> StacksAnswer<'a> {
+impl<'a> StackList<'a> {
     fn new(
         source: &Source<'a>,
         args: &StackCriteria,
@@ -103,7 +96,6 @@ impl<'a> StacksAnswer<'a> {
         cancel: &'a Cancel,
     ) -> Result<(Self, Survivors), QueryError> {
         let trace = source.trace;
-        let info = trace.info()?;
         if args.time.is_some() {
             check_clock(trace, source.path, Criterion::MinMaxTime)?;
         }
@@ -155,22 +147,18 @@ impl<'a> StacksAnswer<'a> {
         } else {
             frames.resolve_representative(shown)?;
         }
-        let answer = Self {
-            path: source.path,
-            index: source.index,
-            has_every_stack: is_extracted || info.stack_fragments == 0,
-            info,
+        let list = Self {
+            has_every_stack: is_extracted || trace.info()?.stack_fragments == 0,
             stats,
             passed,
             recorded: recorded_count,
             rows,
-            no_match: None,
             frames,
             bases: ModuleBases::load(trace)?,
             processes,
             owners,
         };
-        Ok((answer, survivors))
+        Ok((list, survivors))
     }
 
     /// Returns the process of a row; only the id is set if the process is unknown.

@@ -35,6 +35,7 @@ mod handle_counts;
 mod ignored;
 mod info;
 mod inventory;
+mod list_answer;
 mod listing;
 mod modules;
 mod no_match;
@@ -95,6 +96,7 @@ pub use self::growth::{
 };
 pub use self::gui_handles::GuiHandles;
 pub use self::handle_counts::{CountBy, CountedHandles, HandleCounts};
+pub use self::list_answer::ListAnswer;
 pub use self::listing::{
     EventListing, ListedDuplicate, ListedEvent, ListedUnseenClose, ListedView,
 };

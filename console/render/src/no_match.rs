@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use indicatif::HumanCount;
 
 use crate::table::Columns;
-use handlescope_query::{Criterion, ListSubject, NoMatch};
+use handlescope_query::{Criterion, ListAnswer, ListSubject, NoMatch};
 
 /// Returns the option of a criterion, by its displayed name.
 pub fn option(criterion: Criterion) -> &'static str {
@@ -110,10 +110,8 @@ pub fn list_document<'a>(
 }
 
 /// Returns the first file's reason why nothing matches.
-pub fn first_no_match<'a>(
-    mut answers: impl Iterator<Item = (usize, Option<&'a NoMatch>)>,
-) -> Option<NoMatchRow<'a>> {
-    answers.find_map(|(file, no_match)| Some((file, no_match?)))
+pub fn first_no_match<'a, T>(answers: &'a [ListAnswer<'_, T>]) -> Option<NoMatchRow<'a>> {
+    answers.iter().find_map(|answer| Some((answer.index, answer.no_match.as_ref()?)))
 }
 
 impl<'a, H> Columns<'a, H> {

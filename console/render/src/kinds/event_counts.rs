@@ -83,19 +83,20 @@ pub fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
 /// # Errors
 /// None that a caller could do anything about.
 pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<AnswerTable<'a>> {
-    let rows =
-        answers.iter().flat_map(|answer| answer.rows.iter().map(|row| (index(answer.index), row)));
+    let rows = answers
+        .iter()
+        .flat_map(|answer| answer.list.rows.iter().map(|row| (index(answer.index), row)));
     let file_rows = answers.iter().map(|answer| {
-        let passed = answer.rows.iter().map(|row| row.counted.count).fold(0, u64::saturating_add);
-        let (passed, total) = (HumanCount(passed), CountedNoun(answer.total, "event"));
-        let kinds = answer.rows.len();
+        let passed =
+            answer.list.rows.iter().map(|row| row.counted.count).fold(0, u64::saturating_add);
+        let (passed, total) = (HumanCount(passed), CountedNoun(answer.list.total, "event"));
+        let kinds = answer.list.rows.len();
         let kinds_text = CountedNoun(kinds as u64, "kind");
-        let scope = if answer.is_of_kept { "that the extract keeps" } else { "of the source" };
+        let scope = if answer.list.is_of_kept { "that the extract keeps" } else { "of the source" };
         FileRows::new(answer.path, kinds)
             .below(format!("{passed} of {total} {scope}, of {kinds_text}"))
     });
     let table = AnswerTable::new(event_columns(), rows.collect(), file_rows)?;
-    let no_match = || answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     Ok(table.with_document(move |file_rows, mode, out| {
         let rows: Vec<EventCountRow<'_>> = answers
             .iter()
@@ -103,12 +104,12 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<AnswerTab
             .flat_map(|(answer, file_rows)| {
                 file_rows
                     .relative_rows()
-                    .filter_map(|row| answer.rows.get(row))
+                    .filter_map(|row| answer.list.rows.get(row))
                     .map(|row| (index(answer.index), row))
             })
             .collect();
         let providers = rows.chunk_by(are_of_provider).map(<[_]>::to_vec).collect();
-        let about = EventsHead { providers, no_match: first_no_match(no_match()) };
+        let about = EventsHead { providers, no_match: first_no_match(answers) };
         json::write(&event_document().part(about), mode, out)
     }))
 }

@@ -106,19 +106,18 @@ pub fn module_columns<'a>() -> Columns<'a, LoadedModuleRow<'a>> {
 /// None that a caller could do anything about.
 pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<AnswerTable<'a>> {
     let rows = answers.iter().flat_map(|answer| {
-        answer.modules.iter().map(move |loaded| LoadedModuleRow { answer, loaded })
+        answer.list.modules.iter().map(move |loaded| LoadedModuleRow { answer, loaded })
     });
     let file_rows = answers.iter().map(|answer| {
-        let count = answer.modules.len();
+        let count = answer.list.modules.len();
         let without =
-            answer.modules.iter().filter(|loaded| loaded.module.pdb_guid.is_none()).count();
+            answer.list.modules.iter().filter(|loaded| loaded.module.pdb_guid.is_none()).count();
         let modules = CountedNoun(count as u64, "module");
         let line = format!("{modules}, {without} without a PDB identity");
         FileRows::new(answer.path, count).below(line)
     });
-    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let table = AnswerTable::new(module_columns(), rows.collect(), file_rows)?;
-    let table = table.within(module_document(), first_no_match(no_match));
+    let table = table.within(module_document(), first_no_match(answers));
     Ok(table.with_spare(["Pdb", "Size", "Base", "Loaded by"]))
 }
 
@@ -130,7 +129,7 @@ impl<'a> LoadedModuleRow<'a> {
 
 /// Returns the path with a drive letter.
 pub fn path_shown(answer: &ModuleAnswer<'_>, loaded: &LoadedModule) -> String {
-    answer.volumes.shown(&loaded.module.path).into_owned()
+    answer.list.volumes.shown(&loaded.module.path).into_owned()
 }
 
 /// Returns the ids of the processes that loaded a module; 0 is the kernel.

@@ -105,7 +105,7 @@ pub fn processes<'a>(
         let clock = TraceClock::below_heading(&answer.info, display);
         let (file, clock) = (index(answer.index), Rc::new(clock));
         let is_traced = answer.info.has_clock();
-        answer.processes.iter().map(move |listed| ProcessListRow {
+        answer.list.processes.iter().map(move |listed| ProcessListRow {
             file,
             listed,
             clock: Rc::clone(&clock),
@@ -113,19 +113,19 @@ pub fn processes<'a>(
         })
     });
     let file_rows = answers.iter().map(|answer| {
-        let count = answer.processes.len();
+        let count = answer.list.processes.len();
         let file_rows = FileRows::new(answer.path, count).started(&answer.info, display);
-        if let Some(zombies) = &answer.zombies {
+        if let Some(zombies) = &answer.list.zombies {
             let line = line_of_zombies(zombies);
             return file_rows.below(line.unwrap_or_else(|| NO_ZOMBIES.to_owned()));
         }
-        let started = answer.processes.iter().filter(|listed| listed.process.start_ns.is_some());
+        let started =
+            answer.list.processes.iter().filter(|listed| listed.process.start_ns.is_some());
         let processes = CountedNoun(count as u64, "process");
         file_rows.below(format!("{processes}, {} started in the trace", started.count()))
     });
-    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let table = AnswerTable::new(process_columns(display.time_format), rows.collect(), file_rows)?;
-    let table = table.within(process_document(), first_no_match(no_match));
+    let table = table.within(process_document(), first_no_match(answers));
     Ok(table.with_spare(["Session", "Parent", "Exit code", "End"]))
 }
 

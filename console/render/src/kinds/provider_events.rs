@@ -32,7 +32,9 @@ fn columns<'a>(
     columns.add("file", "index of the trace", |row| index(row.answer.index));
     columns.add("time_ns", "time", |row| row.event.time_ns).title("Time").show(Show::Seconds);
     columns.add("pid", "process id; null if unknown", |row| row.event.pid);
-    columns.add("process", "its name", |row| row.answer.process(row.event).name).follows("tid");
+    columns
+        .add("process", "its name", |row| row.answer.list.process(row.event).name)
+        .follows("tid");
     let shown = columns
         .add("shown_process", "process with its start and end", move |row| row.process(&display));
     shown.title("Process").text_only();
@@ -93,30 +95,29 @@ pub fn provider_events<'a>(
     stacks: StackDisplayArgs,
     display: &Display,
 ) -> io::Result<AnswerTable<'a>> {
-    let rows = answers
-        .iter()
-        .flat_map(|answer| answer.rows.iter().map(move |event| ProviderEventRow { answer, event }));
-    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
+    let rows = answers.iter().flat_map(|answer| {
+        answer.list.rows.iter().map(move |event| ProviderEventRow { answer, event })
+    });
     let mut document = Columns::<Option<NoMatchRow<'a>>>::default();
     document.kind("always `Events`", "Events");
     document.rows("events", "the events, in time order");
     document.no_match(NO_MATCH, |first| *first);
     let columns = columns(has_fields, stacks, *display);
     let table = AnswerTable::new(columns, rows.collect(), answers.iter().map(file_rows))?;
-    Ok(table.within(document, first_no_match(no_match)))
+    Ok(table.within(document, first_no_match(answers)))
 }
 
 impl<'a> ProviderEventRow<'a> {
     fn kind(self) -> Option<&'a CountedEvent> {
-        self.answer.kinds.get(self.event.kind)
+        self.answer.list.kinds.get(self.event.kind)
     }
 
     fn process(self, display: &Display) -> String {
-        ProcessStyle::new(&self.answer.info, display).marked(&self.answer.process(self.event))
+        ProcessStyle::new(&self.answer.info, display).marked(&self.answer.list.process(self.event))
     }
 
     fn stacks(self, stacks: StackDisplayArgs) -> StackStyle<'a> {
-        StackStyle::new(Some(self.answer.frames.named()), &self.answer.bases, stacks)
+        StackStyle::new(Some(self.answer.list.frames.named()), &self.answer.list.bases, stacks)
     }
 
     /// Returns a line for each frame.
@@ -147,8 +148,8 @@ impl<'a> ProviderEventRow<'a> {
 
 fn file_rows(answer: &ProviderEventsAnswer<'_>) -> FileRows {
     let (passed, kept) =
-        (CountedNoun(answer.passed as u64, "event"), HumanCount(answer.kept as u64));
-    FileRows::new(answer.path, answer.rows.len())
+        (CountedNoun(answer.list.passed as u64, "event"), HumanCount(answer.list.kept as u64));
+    FileRows::new(answer.path, answer.list.rows.len())
         .counted(format!("of {passed} that passed, of {kept} that the extract keeps"))
 }
 

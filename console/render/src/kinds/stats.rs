@@ -46,10 +46,10 @@ pub fn stats_columns<'a>() -> Columns<'a, EventStatsRow<'a>> {
 pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Result<AnswerTable<'a>> {
     let rows = answers
         .iter()
-        .flat_map(|answer| answer.events.iter().map(|event| (index(answer.index), event)));
+        .flat_map(|answer| answer.list.events.iter().map(|event| (index(answer.index), event)));
     let file_rows = answers.iter().map(|answer| {
         let above = about(answer, display)?;
-        Ok(FileRows::new(answer.path, answer.events.len()).above(above))
+        Ok(FileRows::new(answer.path, answer.list.events.len()).above(above))
     });
     let file_rows = file_rows.collect::<io::Result<Vec<FileRows>>>()?;
     let table = AnswerTable::new(stats_columns(), rows.collect(), file_rows)?;
@@ -171,7 +171,7 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
     columns.add("events_lost", "events lost while recording", |row| Some(row.info().losses()?.0));
     columns.add("buffers_lost", "buffers lost while recording", |row| Some(row.info().losses()?.1));
     columns.parts("warnings", "damaged or omitted data", warning_columns(), |row| {
-        row.answer.warnings.iter().collect()
+        row.answer.list.warnings.iter().collect()
     });
     columns
         .parts(
@@ -194,11 +194,11 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
         .fact("Stacks kept")
         .rank(1);
     let distinct = columns.add("stacks_distinct", "distinct stacks among them", |row| {
-        row.answer.stacks_distinct as u64
+        row.answer.list.stacks_distinct as u64
     });
     distinct.fact("Distinct stacks").rank(1);
     let distinct = columns.add("frames_distinct", "distinct frames of these stacks", |row| {
-        row.answer.frames_distinct as u64
+        row.answer.list.frames_distinct as u64
     });
     distinct.fact("Distinct frames").rank(1);
     let of_modules =
@@ -206,10 +206,12 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
             row.info().frames_in_modules
         });
     of_modules.fact("Frames in modules").rank(1);
-    columns.add("objects", "objects and mappings", |row| row.answer.objects as u64).fact("Objects");
+    columns
+        .add("objects", "objects and mappings", |row| row.answer.list.objects as u64)
+        .fact("Objects");
     columns
         .add("handle_events", "creates, duplicates and closes of these objects", |row| {
-            row.answer.handle_events as u64
+            row.answer.list.handle_events as u64
         })
         .fact("Handle events");
     columns
@@ -217,17 +219,17 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
             "leaked_handles",
             "creates and duplicates never closed; `totals.leaked_handles` of `.dump ObjectRef` \
              includes the leaked views",
-            |row| row.answer.leaked_handles as u64,
+            |row| row.answer.list.leaked_handles as u64,
         )
         .fact("Leaked handles");
     columns
-        .add("leaked_views", "views never unmapped", |row| row.answer.leaked_views as u64)
+        .add("leaked_views", "views never unmapped", |row| row.answer.list.leaked_views as u64)
         .fact("Leaked views");
     columns
         .add(
             "closed_at_exit",
             "creates, duplicates and maps closed only by the end of their process",
-            |row| row.answer.closed_at_exit,
+            |row| row.answer.list.closed_at_exit,
         )
         .fact("Closed only at exit");
     columns
@@ -235,17 +237,17 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
             "closed_unseen",
             "creates, duplicates and maps that other events show to be closed, although the trace \
              lost the close; null: the extract does not record it",
-            |row| row.answer.closed_unseen,
+            |row| row.answer.list.closed_unseen,
         )
         .fact("Closed unseen");
     columns.nest(
         "zombies",
         "integer",
         "processes that have ended and are still in memory",
-        |row| row.answer.zombies.count,
+        |row| row.answer.list.zombies.count,
     );
     columns.parts("losses", "time ranges in which events may be missing", loss_columns(), |row| {
-        row.answer.losses.iter().collect()
+        row.answer.list.losses.iter().collect()
     });
     columns
         .nest(
@@ -283,7 +285,7 @@ impl<'a> StatsRow<'a> {
     }
 
     fn events(&self) -> Vec<&'a EventCount> {
-        self.file_rows.relative_rows().filter_map(|row| self.answer.events.get(row)).collect()
+        self.file_rows.relative_rows().filter_map(|row| self.answer.list.events.get(row)).collect()
     }
 }
 
@@ -457,8 +459,8 @@ fn about(answer: &StatsAnswer<'_>, display: &Display) -> io::Result<String> {
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = write_losses(answer, display, &mut text);
-    let _ = write_warnings(&answer.warnings, display, &mut text);
-    if let Some(line) = line_of_zombies(&answer.zombies) {
+    let _ = write_warnings(&answer.list.warnings, display, &mut text);
+    if let Some(line) = line_of_zombies(&answer.list.zombies) {
         let line = format!("{line}; .dump Process -Zombie lists them");
         let _ = writeln!(text, "{}", display.whole(&Untrusted(&line).to_string()));
     }
@@ -486,7 +488,7 @@ fn write_losses(answer: &StatsAnswer<'_>, display: &Display, out: &mut String) -
                  recording."
             );
         }
-        Some((0, 0)) if !answer.warnings.iter().any(|warning| is_loss(&warning.kind)) => {
+        Some((0, 0)) if !answer.list.warnings.iter().any(|warning| is_loss(&warning.kind)) => {
             return writeln!(out, "No events and no buffers were lost while recording.");
         }
         Some((0, 0)) => format!(

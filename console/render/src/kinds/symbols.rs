@@ -105,7 +105,7 @@ pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
 pub fn symbols<'a>(answers: &'a [SymbolsAnswer<'_>]) -> io::Result<AnswerTable<'a>> {
     let rows = answers
         .iter()
-        .flat_map(|answer| answer.modules.iter().map(|module| (index(answer.index), module)));
+        .flat_map(|answer| answer.list.iter().map(|module| (index(answer.index), module)));
     let file_rows = answers.iter().map(file_rows);
     let table = AnswerTable::new(symbol_columns(), rows.collect(), file_rows)?;
     Ok(table.within(symbol_document(), ()).with_spare(["Pdb"]))
@@ -148,7 +148,7 @@ fn missing_columns<'a>() -> Columns<'a, &'a MissingAt> {
 }
 
 fn file_rows(answer: &SymbolsAnswer<'_>) -> FileRows {
-    let modules = &answer.modules;
+    let modules = &answer.list;
     let resolved = modules.iter().filter(|module| module.report.is_resolved()).count();
     let sum = |count: fn(&ModuleSymbols) -> usize| {
         HumanCount(modules.iter().map(|module| count(module) as u64).sum())

@@ -75,7 +75,7 @@ pub fn versions<'a>(
     let rows: Vec<VersionRow<'_>> =
         answers.iter().flat_map(|answer| rows(answer, display)).collect();
     let file_rows = answers.iter().map(|answer| {
-        let (count, total) = (answer.modules.len(), answer.total);
+        let (count, total) = (answer.list.modules.len(), answer.list.total);
         FileRows::new(answer.path, count)
             .below(format!("Selected {count}/{total} of all loaded modules"))
     });
@@ -91,13 +91,14 @@ fn rows<'a>(
     answer: &'a ModuleAnswer<'a>,
     display: &Display,
 ) -> impl Iterator<Item = VersionRow<'a>> {
-    let loaders: BTreeSet<Vec<Loader>> = answer.modules.iter().map(LoadedModule::loaders).collect();
+    let loaders: BTreeSet<Vec<Loader>> =
+        answer.list.modules.iter().map(LoadedModule::loaders).collect();
     let groups = loaders.into_iter().enumerate().map(|(group, loaders)| {
         let names = Rc::from(names(answer, &loaders, display));
         (loaders, (index(group), names))
     });
     let groups: BTreeMap<_, _> = groups.collect();
-    answer.modules.iter().map(move |loaded| {
+    answer.list.modules.iter().map(move |loaded| {
         let (group, loaded_by) = groups.get(&loaded.loaders()).cloned().unwrap_or_default();
         VersionRow { answer, loaded, group, loaded_by }
     })
@@ -112,7 +113,7 @@ fn names(answer: &ModuleAnswer<'_>, loaders: &[Loader], display: &Display) -> St
         .iter()
         .map(|loader| match *loader {
             Loader::Kernel => "kernel".to_owned(),
-            Loader::Process { row, .. } => style.marked(answer.processes.get(row)),
+            Loader::Process { row, .. } => style.marked(answer.list.processes.get(row)),
             Loader::Unknown(pid) => format!("pid {pid}"),
         })
         .collect::<Vec<_>>()

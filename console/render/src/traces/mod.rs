@@ -11,7 +11,6 @@ use serde::{Serialize, Serializer};
 
 pub use self::stack::{StackJson, frame_columns};
 use crate::json::DisplayText;
-use crate::no_match::first_no_match;
 use crate::table::{ColumnDeclaration, Columns, PartsOf};
 use crate::time::Utc7;
 use handlescope_query::{
@@ -121,7 +120,7 @@ impl<'a, T: 'a> Columns<'a, OfTraces<'a, T>> {
     pub fn caveats(&mut self, meaning: &'static str, no_match: &'static str) {
         self.member("caveats", meaning, |of| caveats(&of.traces)).for_programs();
         self.no_match(no_match, |of| {
-            first_no_match(of.traces.iter().map(|trace| (trace.header.file, trace.no_match)))
+            of.traces.iter().find_map(|trace| Some((trace.header.file, trace.no_match?)))
         });
     }
 }
