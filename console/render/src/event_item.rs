@@ -120,7 +120,9 @@ impl<'a> TraceStackTexts<'a> {
     /// Returns the frames of an event's stack the first time the stack occurs, if frames are shown.
     pub fn show(&mut self, item: &EventItem<'_>) -> Option<String> {
         let stack = item.event()?.stack?;
-        let lines = self.style.lines(stack).filter(|_| self.seen.insert(stack))?;
-        Some(lines.collect::<Vec<_>>().join("\n"))
+        if self.style.frames.is_none() || !self.seen.insert(stack) {
+            return None;
+        }
+        self.style.text(Some(stack))
     }
 }

@@ -75,7 +75,7 @@ fn columns<'a>(
         fields.title("Fields").unknown("").rows_only();
     }
     if stacks.show {
-        let text = move |row: &ProviderEventRow<'a>| row.stacks(stacks).text(row.event.stack, None);
+        let text = move |row: &ProviderEventRow<'a>| row.stacks(stacks).text(row.event.stack);
         columns.add("frames", "the frames of its stack, one per line", text).rows_only();
         columns.nest("frames", "array", "the frames of its stack, one per line", move |row| {
             row.lines(stacks).unwrap_or_default()
@@ -139,10 +139,9 @@ impl<'a> ProviderEventRow<'a> {
         write!(out, "{seconds:.6} {process} {}/{}", Untrusted(provider), Untrusted(event))?;
         let fields = text(&self.event.fields).unwrap_or_default();
         writeln!(out, " {}", Untrusted(&fields))?;
-        match self.event.stack {
-            Some(stack) => self.stacks(stacks).write_frames(&mut out, stack, display, 1),
-            None => Ok(()),
-        }
+        let Some(stack) = self.event.stack else { return Ok(()) };
+        self.stacks(stacks).write_frames(&mut out, stack, display, 1)?;
+        writeln!(out)
     }
 }
 

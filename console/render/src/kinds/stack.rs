@@ -64,7 +64,7 @@ pub fn stack_columns<'a>(has_text: bool) -> Columns<'a, StackItem<'a>> {
     });
     innermost.title("Innermost frame").unknown("").rows_only();
     if has_text {
-        let text = |row: &StackItem<'a>| row.file.stacks.text(Some(row.stack.stack), None);
+        let text = |row: &StackItem<'a>| row.file.stacks.text(Some(row.stack.stack));
         columns
             .add("text", "the frames, one per line", move |row| text(row).unwrap_or_default())
             .rows_only();
@@ -129,7 +129,8 @@ impl<'a> StackItem<'a> {
         let process = display.screen.paint(Role::Process, self.process());
         let (count, number) = (HumanCount(self.stack.count), self.stack.stack);
         writeln!(out, "Count: {count} Process: {process} Stack: {number}")?;
-        self.file.stacks.write_frames(&mut out, self.stack.stack, display, 1)
+        self.file.stacks.write_frames(&mut out, self.stack.stack, display, 1)?;
+        writeln!(out)
     }
 
     /// Returns the process for people, with its start and end.

@@ -43,7 +43,7 @@ pub fn point_columns<'a>(domain: Domain) -> Columns<'a, GrowthRow<'a>> {
     function.title("Function").follows("create_stack");
     columns
         .add("stack", "the frames of the stack, one per line", |row| {
-            row.stacks.text(row.group.create_stack, None)
+            row.stacks.text(row.group.create_stack)
         })
         .rows_only();
     if domain == Domain::Handles {

@@ -89,9 +89,7 @@ pub fn trace_columns<'a>(domain: Domain) -> Columns<'a, DiffRow<'a>> {
         Domain::Allocations => add_allocations(&mut columns),
     }
     columns
-        .add("stack", "the frames of the stack, one per line", |row| {
-            row.stacks.text(row.stack, None)
-        })
+        .add("stack", "the frames of the stack, one per line", |row| row.stacks.text(row.stack))
         .rows_only();
     columns
 }
@@ -413,7 +411,7 @@ impl<'a> DiffRow<'a> {
             Size(before.leaked.bytes),
             state.word()
         )?;
-        let lines = self.stacks.text(self.stack, None).unwrap_or_else(|| "no stack".to_owned());
+        let lines = self.stacks.text(self.stack).unwrap_or_else(|| "no stack".to_owned());
         let indent = display.indent(1);
         lines.lines().try_for_each(|line| writeln!(out, "{indent}{}", Untrusted(line)))?;
         write_ignored(self.group.ignored.as_ref(), display, out)?;
