@@ -115,7 +115,7 @@ pub use self::resources::{
     ResourcesAnswer, allocations_overview, resources,
 };
 pub use self::selection::{EventMask, SelectedObject, Selection};
-pub use self::stats::{StatsAnswer, stats};
+pub use self::stats::{StatsAnswer, TraceStats, stats};
 pub use self::symbols::{AllNames, all_names};
 pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
 pub use self::tables::PerProcess;

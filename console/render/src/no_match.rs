@@ -103,8 +103,7 @@ pub fn list_document<'a>(
     rows: &'static str,
     no_match: &'static str,
 ) -> Columns<'a, Option<NoMatchRow<'a>>> {
-    let mut columns = Columns::<Option<NoMatchRow<'a>>>::default();
-    columns.rows(name, rows);
+    let mut columns = Columns::<Option<NoMatchRow<'a>>>::with_rows(name, rows);
     columns.no_match(no_match, |first| *first);
     columns
 }

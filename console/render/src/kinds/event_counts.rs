@@ -41,24 +41,7 @@ pub fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
             |(_, row)| row.guid.as_deref(),
         )
         .rows_only();
-    columns.add(
-        "name",
-        "task and opcode, or a name built into handlescope; null if nothing names it",
-        |(_, row)| row.counted.name.as_deref(),
-    );
-    columns.add(
-        "kind",
-        "`hook:GGTT`, `classic:{guid}:{opcode}`, `manifest:{guid}:{id}` or `message`",
-        |(_, row)| row.counted.kind.as_str(),
-    );
-    columns
-        .add("shown_provider", "name or GUID of the provider", |(_, row)| row.shown_provider())
-        .title("Provider")
-        .text_only();
-    columns
-        .add("shown_event", "name or kind of the event", |(_, row)| row.shown_event())
-        .title("Event")
-        .text_only();
+    add_names(&mut columns, |(_, row)| row);
     columns
         .add(
             "first_ns",
@@ -76,6 +59,33 @@ pub fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
         .title("Last")
         .show(Show::Seconds);
     columns
+}
+
+/// Adds the names of an event and, in text, of its provider.
+pub fn add_names<'a, R>(
+    columns: &mut Columns<'a, R>,
+    event: impl Fn(&R) -> &'a CountedEvent + Copy + 'a,
+) {
+    columns.add(
+        "name",
+        "task and opcode, or a name built into handlescope; null if nothing names it",
+        move |row| event(row).counted.name.as_deref(),
+    );
+    columns.add(
+        "kind",
+        "`hook:GGTT`, `classic:{guid}:{opcode}`, `manifest:{guid}:{id}` or `message`",
+        move |row| event(row).counted.kind.as_str(),
+    );
+    columns
+        .add("shown_provider", "name or GUID of the provider", move |row| {
+            event(row).shown_provider()
+        })
+        .title("Provider")
+        .text_only();
+    columns
+        .add("shown_event", "name or kind of the event", move |row| event(row).shown_event())
+        .title("Event")
+        .text_only();
 }
 
 /// Returns a row for each kind of event; JSON groups them by provider.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::event_counts::NO_MATCH;
+use super::event_counts::{NO_MATCH, add_names};
 use super::index;
 use crate::json::JsonMembers;
 use crate::no_match::{NoMatchRow, first_no_match};
@@ -20,6 +20,7 @@ use handlescope_session::values::CountedNoun;
 struct ProviderEventRow<'a> {
     answer: &'a ProviderEventsAnswer<'a>,
     event: &'a SingleEvent,
+    kind: &'a CountedEvent,
 }
 
 /// Declares the columns of an event, including its fields and stack lines if they are shown.
@@ -40,25 +41,9 @@ fn columns<'a>(
     shown.title("Process").text_only();
     columns.add("tid", "thread; null if unknown", |row| row.event.tid).title("Thread");
     columns.add("provider", "name; null if nothing names it", |row| {
-        row.kind()?.counted.provider.as_deref()
+        row.kind.counted.provider.as_deref()
     });
-    columns.add(
-        "name",
-        "task and opcode, or a name built into handlescope; null if nothing names it",
-        |row| row.kind()?.counted.name.as_deref(),
-    );
-    columns.add(
-        "kind",
-        "`hook:GGTT`, `classic:{guid}:{opcode}`, `manifest:{guid}:{id}` or `message`",
-        |row| row.kind().map(|kind| kind.counted.kind.as_str()),
-    );
-    let provider = |row: &ProviderEventRow<'a>| row.kind().map(CountedEvent::shown_provider);
-    columns
-        .add("shown_provider", "name or GUID of the provider", provider)
-        .title("Provider")
-        .text_only();
-    let event = |row: &ProviderEventRow<'a>| row.kind().map(CountedEvent::shown_event);
-    columns.add("shown_event", "name or kind of the event", event).title("Event").text_only();
+    add_names(&mut columns, |row| row.kind);
     columns
         .add("is_short", "whether its data ends before its last field", |row| row.event.is_short);
     if has_fields {
@@ -96,7 +81,9 @@ pub fn provider_events<'a>(
     display: &Display,
 ) -> io::Result<AnswerTable<'a>> {
     let rows = answers.iter().flat_map(|answer| {
-        answer.list.rows.iter().map(move |event| ProviderEventRow { answer, event })
+        answer.list.rows.iter().filter_map(move |event| {
+            Some(ProviderEventRow { answer, event, kind: answer.list.kinds.get(event.kind)? })
+        })
     });
     let mut document = Columns::<Option<NoMatchRow<'a>>>::default();
     document.kind("always `Events`", "Events");
@@ -108,10 +95,6 @@ pub fn provider_events<'a>(
 }
 
 impl<'a> ProviderEventRow<'a> {
-    fn kind(self) -> Option<&'a CountedEvent> {
-        self.answer.list.kinds.get(self.event.kind)
-    }
-
     fn process(self, display: &Display) -> String {
         ProcessStyle::new(&self.answer.info, display).marked(&self.answer.list.process(self.event))
     }
@@ -134,8 +117,7 @@ impl<'a> ProviderEventRow<'a> {
     ) -> io::Result<()> {
         let seconds = self.event.time_ns as f64 / 1e9;
         let process = self.process(display);
-        let provider = self.kind().map_or("", CountedEvent::shown_provider);
-        let event = self.kind().map_or("", CountedEvent::shown_event);
+        let (provider, event) = (self.kind.shown_provider(), self.kind.shown_event());
         write!(out, "{seconds:.6} {process} {}/{}", Untrusted(provider), Untrusted(event))?;
         let fields = text(&self.event.fields).unwrap_or_default();
         writeln!(out, " {}", Untrusted(&fields))?;

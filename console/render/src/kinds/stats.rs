@@ -10,10 +10,10 @@ use indicatif::HumanCount;
 use serde_json::Value;
 
 use super::index;
-use crate::table::{AnswerTable, Columns, FileRows, RowOf, Show};
+use crate::table::{AnswerTable, CellType, ColumnDeclaration, Columns, FileRows, RowOf, Show};
 use crate::text::line_of_zombies;
 use crate::time::{Seconds, Utc7};
-use handlescope_query::StatsAnswer;
+use handlescope_query::{StatsAnswer, TraceStats};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
 use handlescope_session::settings::Display;
@@ -68,10 +68,7 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
 /// Declares the columns about a trace: members of documents, and lines of the text.
 pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
     let mut columns = Columns::<StatsRow<'a>>::default();
-    columns
-        .add("source", "name and size of the recorded file", |row| source(row.info()))
-        .fact("Source")
-        .text_only();
+    add_shown(&mut columns, "Source", source);
     columns.add("file", "index of the trace", |row| index(row.answer.index));
     columns.add("path", "the file name as given", |row| {
         row.answer.path.to_string_lossy().into_owned()
@@ -90,16 +87,10 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
         row.info().os_build_string.as_deref()
     });
     columns.add("product", "its product name", |row| row.info().product.as_deref());
+    add_shown(&mut columns, "Windows", windows);
+    add_shown(&mut columns, "Processors", processors);
     columns
-        .add("windows", "version, build and product", |row| windows(row.info()))
-        .fact("Windows")
-        .text_only();
-    columns
-        .add("processors", "their number, and the bytes of a pointer", |row| processors(row.info()))
-        .fact("Processors")
-        .text_only();
-    columns
-        .add("session_start_utc", "start of the recording", |row| utc(row.start()))
+        .add("session_start_utc", "start of the recording", |row| utc(row.info().start_filetime()))
         .fact("Session start (UTC)");
     let end = columns
         .add("session_end_utc", "end of the recording", |row| utc(row.info().session_end_filetime));
@@ -111,10 +102,7 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
         |row| Some(*row.info().recorded_ns()?.start()),
     );
     columns.add("recorded_to_ns", "end of that time", |row| Some(*row.info().recorded_ns()?.end()));
-    columns
-        .add("recorded", "the time range that the trace covers", |row| recorded(row.info()))
-        .fact("Recorded")
-        .text_only();
+    add_shown(&mut columns, "Recorded", recorded);
     columns
         .add("boot_time_utc", "boot of the machine", |row| utc(row.info().boot_filetime))
         .fact("Boot (UTC)");
@@ -131,10 +119,7 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
         "local time - UTC at the session start, with daylight saving time",
         move |row| known(row, |info| info.utc_offset_minutes),
     );
-    columns
-        .add("zone", "difference of local time to UTC", |row| utc_offset(row.info()))
-        .fact("Local time")
-        .text_only();
+    add_shown(&mut columns, "Local time", utc_offset);
     columns.add("cpu_count", "number of processors", |row| {
         row.info().known(row.info().cpu_count.into())
     });
@@ -154,24 +139,18 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
         "ticks per second of the performance counter; 0 for ETWAnalyzer's extracts",
         |row| perf_freq(row.info()),
     );
-    columns
-        .add("ticks", "kind and rate of the clock", |row| clock(row.info()))
-        .fact("Clock")
-        .text_only();
+    add_shown(&mut columns, "Clock", clock);
     columns
         .add("buffer_size", "bytes of each", |row| row.info().known(row.info().buffer_size.into()));
     columns.add("buffers", "buffers found in the file", |row| row.info().known(row.info().buffers));
-    columns
-        .add("bytes", "number and size of the buffers", |row| buffers(row.info()))
-        .fact("Buffers")
-        .text_only();
+    add_shown(&mut columns, "Buffers", buffers);
     columns
         .add("events_total", "events found in the file", |row| row.info().events_total)
         .fact("Events");
     columns.add("events_lost", "events lost while recording", |row| Some(row.info().losses()?.0));
     columns.add("buffers_lost", "buffers lost while recording", |row| Some(row.info().losses()?.1));
     columns.parts("warnings", "damaged or omitted data", warning_columns(), |row| {
-        row.answer.list.warnings.iter().collect()
+        row.stats().warnings.iter().collect()
     });
     columns
         .parts(
@@ -194,11 +173,11 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
         .fact("Stacks kept")
         .rank(1);
     let distinct = columns.add("stacks_distinct", "distinct stacks among them", |row| {
-        row.answer.list.stacks_distinct as u64
+        row.stats().stacks_distinct as u64
     });
     distinct.fact("Distinct stacks").rank(1);
     let distinct = columns.add("frames_distinct", "distinct frames of these stacks", |row| {
-        row.answer.list.frames_distinct as u64
+        row.stats().frames_distinct as u64
     });
     distinct.fact("Distinct frames").rank(1);
     let of_modules =
@@ -207,11 +186,11 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
         });
     of_modules.fact("Frames in modules").rank(1);
     columns
-        .add("objects", "objects and mappings", |row| row.answer.list.objects as u64)
+        .add("objects", "objects and mappings", |row| row.stats().objects as u64)
         .fact("Objects");
     columns
         .add("handle_events", "creates, duplicates and closes of these objects", |row| {
-            row.answer.list.handle_events as u64
+            row.stats().handle_events as u64
         })
         .fact("Handle events");
     columns
@@ -219,17 +198,17 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
             "leaked_handles",
             "creates and duplicates never closed; `totals.leaked_handles` of `.dump ObjectRef` \
              includes the leaked views",
-            |row| row.answer.list.leaked_handles as u64,
+            |row| row.stats().leaked_handles as u64,
         )
         .fact("Leaked handles");
     columns
-        .add("leaked_views", "views never unmapped", |row| row.answer.list.leaked_views as u64)
+        .add("leaked_views", "views never unmapped", |row| row.stats().leaked_views as u64)
         .fact("Leaked views");
     columns
         .add(
             "closed_at_exit",
             "creates, duplicates and maps closed only by the end of their process",
-            |row| row.answer.list.closed_at_exit,
+            |row| row.stats().closed_at_exit,
         )
         .fact("Closed only at exit");
     columns
@@ -237,17 +216,17 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
             "closed_unseen",
             "creates, duplicates and maps that other events show to be closed, although the trace \
              lost the close; null: the extract does not record it",
-            |row| row.answer.list.closed_unseen,
+            |row| row.stats().closed_unseen,
         )
         .fact("Closed unseen");
     columns.nest(
         "zombies",
         "integer",
         "processes that have ended and are still in memory",
-        |row| row.answer.list.zombies.count,
+        |row| row.stats().zombies.count,
     );
     columns.parts("losses", "time ranges in which events may be missing", loss_columns(), |row| {
-        row.answer.list.losses.iter().collect()
+        row.stats().losses.iter().collect()
     });
     columns
         .nest(
@@ -260,13 +239,17 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
     columns
         .add("extractor", "the program that made the extract", |row| row.info().extractor.as_str());
     columns.add("schema_version", "the layout of the extract", |row| row.info().schema_version);
-    let extracted = columns
-        .add("extracted", "the program that made the extract, and its layout", |row| {
-            extracted(row.info())
-        })
-        .fact("Extracted by");
-    extracted.rank(2).text_only();
+    add_shown(&mut columns, "Extracted by", extracted).rank(2);
     columns
+}
+
+/// Adds a line of the text about a trace that says what several members say.
+fn add_shown<'c, 'a, T: CellType + 'a>(
+    columns: &'c mut Columns<'a, StatsRow<'a>>,
+    title: &'static str,
+    value: fn(&'a TraceInfo) -> T,
+) -> &'c mut ColumnDeclaration<'a, StatsRow<'a>> {
+    columns.add(title, "", move |row| value(row.info())).fact(title).text_only()
 }
 
 /// A trace and the kinds of events that pass the filters.
@@ -280,8 +263,8 @@ impl<'a> StatsRow<'a> {
         &self.answer.info
     }
 
-    fn start(&self) -> Option<i64> {
-        self.info().start_filetime()
+    fn stats(&self) -> &'a TraceStats {
+        &self.answer.list
     }
 
     fn events(&self) -> Vec<&'a EventCount> {
@@ -348,18 +331,20 @@ fn loss_columns<'a>() -> Columns<'a, &'a Loss> {
     columns
 }
 
-/// Declares how many object events took their process from each source.
+/// Declares how many object events took their process from each source, from the most reliable to none.
 fn attribution_columns<'a>() -> Columns<'a, &'a TraceInfo> {
     const KNOWN: &str = "their own header, their stack";
     const UNKNOWN: &str = "none: assigned to System, or dropped";
     let mut columns = Columns::<&TraceInfo>::default();
-    columns.member("header", KNOWN, |info| info.attributed_header);
-    columns.member("stack", KNOWN, |info| info.attributed_stack);
-    columns.member("before_exit", "a process that had ended under the pid", |info| {
-        info.attributed_before_exit
-    });
-    columns.member("system", UNKNOWN, |info| info.attributed_system);
-    columns.member("dropped", UNKNOWN, |info| info.attributed_dropped);
+    columns.add("header", KNOWN, |info| info.attributed_header).fact("their own header");
+    columns.add("stack", KNOWN, |info| info.attributed_stack).fact("their stack");
+    columns
+        .add("before_exit", "a process that had ended under the pid", |info| {
+            info.attributed_before_exit
+        })
+        .fact("a process that had ended before");
+    columns.add("system", UNKNOWN, |info| info.attributed_system).fact("assumed System");
+    columns.add("dropped", UNKNOWN, |info| info.attributed_dropped).fact("nowhere: dropped");
     columns
 }
 
@@ -465,12 +450,14 @@ fn about(answer: &StatsAnswer<'_>, display: &Display) -> io::Result<String> {
         let _ = writeln!(text, "{}", display.whole(&Untrusted(&line).to_string()));
     }
     let row = StatsRow { answer, file_rows: FileRows::default() };
-    let table = AnswerTable::new(trace_facts(), vec![row], [FileRows::rows_of(1)])?;
-    for (name, value) in table.facts()? {
+    for (name, value) in trace_facts().facts(row)? {
         let value = display.whole(&format!(" {value}"));
         let _ = writeln!(text, "{name:<26}{value}");
     }
-    let _ = write_attribution(&answer.info, &mut text);
+    text += "Process of object events taken from\n";
+    for (name, count) in attribution_columns().facts(&answer.info)? {
+        let _ = writeln!(text, "  {name:<36} {count:>15}");
+    }
     Ok(text)
 }
 
@@ -579,36 +566,16 @@ fn unknown() -> String {
     "unknown".to_owned()
 }
 
-/// Writes how many events took their process from each source, from the most reliable to none.
-fn write_attribution(info: &TraceInfo, out: &mut String) -> fmt::Result {
-    writeln!(out, "Process of object events taken from")?;
-    for (name, count) in [
-        ("their own header", info.attributed_header),
-        ("their stack", info.attributed_stack),
-        ("a process that had ended before", info.attributed_before_exit),
-        ("assumed System", info.attributed_system),
-        ("nowhere: dropped", info.attributed_dropped),
-    ] {
-        let count = HumanCount(count).to_string();
-        writeln!(out, "  {name:<36} {count:>15}")?;
-    }
-    Ok(())
-}
-
 /// Declares the document of `.dump Stats`.
 pub fn stats_document<'a>() -> Columns<'a, ()> {
-    let mut document = Columns::default();
-    document.rows("files", "one element per trace");
-    document
+    Columns::with_rows("files", "one element per trace")
 }
 
 /// Declares the document of `.dump Stats -Properties`.
 pub fn property_document<'a>() -> Columns<'a, ()> {
-    let mut document = Columns::default();
-    document.rows(
+    Columns::with_rows(
         "properties",
         "with `-Properties`, instead of `files`: the chosen members of its elements that are \
          single values",
-    );
-    document
+    )
 }

@@ -209,10 +209,8 @@ fn outcome(report: &ModuleReport) -> String {
 
 /// Declares the document of `.dump Symbols`.
 pub fn symbol_document<'a>() -> Columns<'a, ()> {
-    let mut document = Columns::default();
-    document.rows(
+    Columns::with_rows(
         "symbols",
         "one row per module that contains frames of the trace, most unnamed frames first",
-    );
-    document
+    )
 }

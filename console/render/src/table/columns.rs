@@ -190,6 +190,13 @@ impl<R> Default for Columns<'_, R> {
 }
 
 impl<'a, R> Columns<'a, R> {
+    /// Declares a document with nothing but rows.
+    pub fn with_rows(name: &'static str, meaning: &'static str) -> Self {
+        let mut document = Columns::default();
+        document.rows(name, meaning);
+        document
+    }
+
     /// Adds a column of numbers, texts, flags or lists: its name, its meaning, and the value of a row.
     pub fn add<T: CellType + 'a>(
         &mut self,
