@@ -8,12 +8,13 @@ use std::{
 
 use super::{
     index,
-    module::{modules, path_shown, pids},
+    module::{NAME, PATH, PIDS, VERSION, modules, path_shown, pids},
 };
 use crate::{
     table::{AnswerTable, Columns, FileRows},
     text::ProcessStyle,
 };
+use handlescope_model::tables::Module;
 use handlescope_query::{LoadedModule, Loader, ModuleAnswer};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::Display;
@@ -26,36 +27,29 @@ pub struct VersionRow<'a> {
     loaded_by: Rc<str>,
 }
 
+impl<'a> VersionRow<'a> {
+    fn module(&self) -> &'a Module {
+        &self.loaded.module
+    }
+}
+
 /// Declares the columns of a module's version.
 pub fn version_columns<'a>() -> Columns<'a, VersionRow<'a>> {
     let mut columns = Columns::<VersionRow<'a>>::default();
     columns.add("file", "index of the trace", |row| index(row.answer.index));
+    columns.add("name", NAME, |row| row.module().name.as_str()).title("Name");
     columns
-        .add("name", "last part of the path", |row| row.loaded.module.name.as_str())
-        .title("Name");
-    let version = columns.add(
-        "file_version",
-        "from the version resource; null if the trace does not have them",
-        |row| row.loaded.module.file_version.as_deref(),
-    );
-    version.title("Version");
-    let product = columns.add(
-        "product_name",
-        "from the version resource; null if the trace does not have them",
-        |row| row.loaded.module.product_name.as_deref(),
-    );
-    product.title("Product");
-    let description = columns.add(
-        "description",
-        "from the version resource; null if the trace does not have them",
-        |row| row.loaded.module.description.as_deref(),
-    );
-    description.title("Description");
-    let path = columns.add("path", "path as in the trace, usually an NT path", |row| {
-        row.loaded.module.path.as_str()
-    });
+        .add("file_version", VERSION, |row| row.module().file_version.as_deref())
+        .title("Version");
+    columns
+        .add("product_name", VERSION, |row| row.module().product_name.as_deref())
+        .title("Product");
+    columns
+        .add("description", VERSION, |row| row.module().description.as_deref())
+        .title("Description");
+    let path = columns.add("path", PATH, |row| row.module().path.as_str());
     path.title("Path").texts(|row| path_shown(row.answer, row.loaded));
-    columns.add("pids", "ids of the processes that loaded it; 0: kernel", |row| pids(row.loaded));
+    columns.add("pids", PIDS, |row| pids(row.loaded));
     columns
         .add("loaded_by", "names of the processes that loaded it", |row| row.loaded_by.to_string())
         .title("Loaded by")
