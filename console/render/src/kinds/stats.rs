@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::index;
 use crate::table::{AnswerTable, CellType, ColumnDeclaration, Columns, FileRows, RowOf, Show};
 use crate::text::line_of_zombies;
-use crate::time::{Seconds, Utc7};
+use crate::time::{Seconds, utc};
 use handlescope_query::{StatsAnswer, TraceStats};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
@@ -90,10 +90,13 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
     add_shown(&mut columns, "Windows", windows);
     add_shown(&mut columns, "Processors", processors);
     columns
-        .add("session_start_utc", "start of the recording", |row| utc(row.info().start_filetime()))
+        .add("session_start_utc", "start of the recording", |row| {
+            row.info().start_filetime().map(utc)
+        })
         .fact("Session start (UTC)");
-    let end = columns
-        .add("session_end_utc", "end of the recording", |row| utc(row.info().session_end_filetime));
+    let end = columns.add("session_end_utc", "end of the recording", |row| {
+        row.info().session_end_filetime.map(utc)
+    });
     end.fact("Session end (UTC)");
     columns.add(
         "recorded_from_ns",
@@ -104,7 +107,7 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
     columns.add("recorded_to_ns", "end of that time", |row| Some(*row.info().recorded_ns()?.end()));
     add_shown(&mut columns, "Recorded", recorded);
     columns
-        .add("boot_time_utc", "boot of the machine", |row| utc(row.info().boot_filetime))
+        .add("boot_time_utc", "boot of the machine", |row| row.info().boot_filetime.map(utc))
         .fact("Boot (UTC)");
     let known = |row: &StatsRow<'a>, minutes: fn(&TraceInfo) -> i32| {
         row.info().knows_utc_offset().then(|| minutes(row.info()))
@@ -270,10 +273,6 @@ impl<'a> StatsRow<'a> {
     fn events(&self) -> Vec<&'a EventCount> {
         self.file_rows.relative_rows().filter_map(|row| self.answer.list.events.get(row)).collect()
     }
-}
-
-fn utc(time: Option<i64>) -> Option<String> {
-    Some(Utc7(time?).to_string())
 }
 
 fn perf_freq(info: &TraceInfo) -> Option<i64> {

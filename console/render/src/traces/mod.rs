@@ -8,9 +8,8 @@ use handlescope_model::StackIdx;
 use serde::{Serialize, Serializer};
 
 pub use self::stack::{StackJson, frame_columns};
-use crate::json::DisplayText;
 use crate::table::{ColumnDeclaration, Columns, PartsOf};
-use crate::time::Utc7;
+use crate::time::utc;
 use handlescope_query::{About, ExitStacks, Frames, Totals, TraceAnswer, TrimmedStacks};
 use handlescope_session::trace::Caveat;
 
@@ -140,12 +139,10 @@ pub fn header_columns<'a>() -> Columns<'a, TraceSummary<'a>> {
     columns.member("path", "the file name as given when it was loaded", |trace| {
         trace.about.path.to_string_lossy().into_owned()
     });
-    columns.member("session_start_utc", SESSION, |trace| {
-        trace.about.info.start_filetime().map(|start| DisplayText(Utc7(start)))
-    });
-    columns.member("session_end_utc", SESSION, |trace| {
-        trace.about.info.session_end_filetime.map(|end| DisplayText(Utc7(end)))
-    });
+    columns
+        .member("session_start_utc", SESSION, |trace| trace.about.info.start_filetime().map(utc));
+    columns
+        .member("session_end_utc", SESSION, |trace| trace.about.info.session_end_filetime.map(utc));
     columns.member("events_lost", LOST, |trace| Some(trace.about.info.losses()?.0));
     columns.member("buffers_lost", LOST, |trace| Some(trace.about.info.losses()?.1));
     columns
