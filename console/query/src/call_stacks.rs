@@ -4,10 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use handlescope_model::tables::{
-    Acquisitions, Allocators, End, EventCounts, Objects, ProviderEvents, ReferenceChanges,
-    StackEvents,
+    Acquisitions, Allocators, End, EventCounts, ProviderEvents, StackEvents,
 };
-use handlescope_model::{Cell, EventColumns, ProcessIdx, StackIdx, Table, Trace};
+use handlescope_model::{Cell, EventColumns, EventTimes, ProcessIdx, StackIdx, Table, Trace};
 use polars::prelude::{
     BooleanChunked, ChunkCompareEq, Column, DataFrame, DataType, IdxCa, IntoLazy, LazyFrame, NULL,
     NewChunkedArray, PlSmallStr, PolarsResult, UnionArgs, col, concat, lit, when,
@@ -178,7 +177,7 @@ fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryErro
             trace.column_of(StackEvents::pid)?,
         ]]
     } else {
-        of_objects(trace)?
+        vec![of_objects(trace)?]
     };
     let carried_columns = vec![
         trace.column_of(ProviderEvents::time_ns)?,
@@ -206,72 +205,24 @@ fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryErro
 }
 
 /// Returns the stacks of object events.
-fn of_objects(trace: &Trace) -> Result<Vec<Vec<Column>>, QueryError> {
-    let (table, columns) = (trace.event_table()?, EventColumns::with_all(trace)?);
-    let (processes, numbering) = (columns.processes()?, table.numbering);
-    let rows = 0..trace.height(Table::Acquisitions)?;
-    let is_handle = |row: &usize| *row < table.allocations;
-    let opened: BooleanChunked =
-        rows.clone().map(|row| Some(is_handle(&row) && table.opening(row).is_some())).collect();
-    let ended: BooleanChunked = rows
-        .clone()
-        .map(|row| Some(is_handle(&row) && table.ending(row) == Some(numbering.ending(row))))
-        .collect();
-    let opener = rows.map(|row| processes.get(numbering.opening(row)).filter(|_| is_handle(&row)));
-    let opener = Option::<ProcessIdx>::column(StackEvents::process.name(), opener.collect());
-    let named = |columns: [Column; 3], mask: Option<&BooleanChunked>| {
-        let names =
-            [StackEvents::time_ns.name(), StackEvents::process.name(), StackEvents::stack.name()];
-        columns
-            .into_iter()
-            .zip(names)
-            .map(|(column, name)| {
-                let column = column.with_name(PlSmallStr::from_static(name));
-                mask.map_or(Ok(column.clone()), |mask| column.filter(mask))
-            })
-            .collect::<PolarsResult<Vec<Column>>>()
-    };
+fn of_objects(trace: &Trace) -> Result<Vec<Column>, QueryError> {
+    let (times, columns) = (EventTimes::load(trace)?, EventColumns::with_all(trace)?);
+    let (processes, stacks, table) = (columns.processes()?, columns.stacks()?, &times.table);
+    // An unmap that ended several views counts once.
+    let ending = |row| table.ending(row).filter(|end| *end == table.numbering.ending(row));
+    let of_handles =
+        (0..table.allocations).flat_map(|row| table.opening(row).into_iter().chain(ending(row)));
+    let others = table.numbering.opening(table.allocations)..table.height();
+    let events: Vec<usize> =
+        of_handles.chain(others).filter(|event| stacks.get(*event).is_some()).collect();
+    let events = || events.iter().copied();
     Ok(vec![
-        named(
-            [
-                trace.column_of(Acquisitions::opened_ns)?,
-                opener,
-                trace.column_of(Acquisitions::opened_stack)?,
-            ],
-            Some(&opened),
-        )?,
-        named(
-            [
-                trace.column_of(Acquisitions::ended_ns)?,
-                trace.column_of(Acquisitions::process)?,
-                trace.column_of(Acquisitions::ended_stack)?,
-            ],
-            Some(&ended),
-        )?,
-        named(
-            [
-                trace.column_of(Objects::created_ns)?,
-                trace.column_of(Objects::created_process)?,
-                trace.column_of(Objects::created_stack)?,
-            ],
-            None,
-        )?,
-        named(
-            [
-                trace.column_of(Objects::deleted_ns)?,
-                trace.column_of(Objects::deleted_process)?,
-                trace.column_of(Objects::deleted_stack)?,
-            ],
-            None,
-        )?,
-        named(
-            [
-                trace.column_of(ReferenceChanges::time_ns)?,
-                trace.column_of(ReferenceChanges::process)?,
-                trace.column_of(ReferenceChanges::stack)?,
-            ],
-            None,
-        )?,
+        Cell::column(StackEvents::time_ns.name(), events().map(|event| times.get(event)).collect()),
+        Cell::column(
+            StackEvents::process.name(),
+            events().map(|event| processes.get(event)).collect(),
+        ),
+        Cell::column(StackEvents::stack.name(), events().map(|event| stacks.get(event)).collect()),
     ])
 }
 
