@@ -9,6 +9,8 @@ use handlescope_model::{
     ViewValues,
 };
 
+use handlescope_model::rules::VIEWS;
+
 use super::context::FileContext;
 use super::selection::Selection;
 use super::stacks::StackSet;
@@ -42,8 +44,12 @@ pub struct EventListing {
     file_object: ViewValues<u64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ListedEvent {
+/// An event of an object.
+#[derive(Clone, Copy)]
+pub struct ListedEvent<'a> {
+    listing: &'a EventListing,
+    /// Number of the event in its trace.
+    number: usize,
     /// Kind of the event.
     pub kind: EventKind,
     /// Nanoseconds since session start; `None` in a trace without a clock.
@@ -157,19 +163,21 @@ impl EventListing {
     }
 
     /// Returns an event; `None` for a kind unknown to this version.
-    pub fn event(&self, event: usize) -> Option<ListedEvent> {
+    pub fn event(&self, number: usize) -> Option<ListedEvent<'_>> {
         Some(ListedEvent {
-            kind: self.times.table.kind(event)?,
-            time_ns: self.time_ns(event),
-            process: self.process.get(event).unwrap_or(ProcessIdx::NONE),
-            tid: match self.tid.get(event) {
+            listing: self,
+            number,
+            kind: self.kind(number)?,
+            time_ns: self.time_ns(number),
+            process: self.process.get(number).unwrap_or(ProcessIdx::NONE),
+            tid: match self.tid.get(number) {
                 None | Some(0) if !self.has_clock => None,
                 tid => Some(tid.unwrap_or_default()),
             },
-            stack: self.stack.get(event),
-            leaked: self.times.table.is_leaked(event),
-            closed_at_exit: self.times.table.is_closed_at_exit(event),
-            handle: self.handle.get(event),
+            stack: self.stack.get(number),
+            leaked: self.times.table.is_leaked(number),
+            closed_at_exit: self.times.table.is_closed_at_exit(number),
+            handle: self.handle.get(number),
         })
     }
 
@@ -181,44 +189,6 @@ impl EventListing {
     /// Returns the row of the child that inherited the handle of a duplicate.
     pub fn inherited_by(&self, event: usize) -> Option<ProcessIdx> {
         self.process.inherited_by(event)
-    }
-
-    /// Returns the unseen close of what an event opened, if the trace lost the close.
-    pub fn unseen_close(&self, event: usize) -> Option<ListedUnseenClose> {
-        Some(ListedUnseenClose {
-            evidence: self.times.table.closed_unseen(event)?,
-            after_ns: self.closed_after_ns.get(event),
-            before_ns: self.times.closed_before_ns(event),
-        })
-    }
-
-    /// Returns the process whose thread made an event; for a duplicate, the owner of its handle.
-    pub fn actor(&self, row: usize, event: &ListedEvent) -> ProcessIdx {
-        let caller = match event.kind {
-            EventKind::HandleDuplicate => None,
-            _ => self.process.caller(row),
-        };
-        caller.unwrap_or(event.process)
-    }
-
-    /// Returns the extra values of a duplicate.
-    pub fn duplicate(&self, event: usize) -> ListedDuplicate {
-        ListedDuplicate {
-            source_process: self.source_process.get(event),
-            source_handle: self.source_handle.get(event),
-            caller_process: self.process.caller(event),
-            inherited_by: self.process.inherited_by(event),
-        }
-    }
-
-    /// Returns the extra values of a map or unmap.
-    pub fn view(&self, event: usize) -> ListedView {
-        ListedView {
-            base: self.view_base.get(event),
-            size: self.view_size.get(event).map(|size| size as u64),
-            offset: self.byte_offset.get(event),
-            file_object: self.file_object.get(event),
-        }
     }
 
     /// Returns the change of the reference count.
@@ -267,5 +237,53 @@ impl EventListing {
             }
         }
         Ok(stacks)
+    }
+}
+
+impl ListedEvent<'_> {
+    /// Returns the process whose thread made it; for a duplicate, the owner of its handle.
+    pub fn actor(&self) -> ProcessIdx {
+        let caller = match self.kind {
+            EventKind::HandleDuplicate => None,
+            _ => self.listing.process.caller(self.number),
+        };
+        caller.unwrap_or(self.process)
+    }
+
+    /// Returns the unseen close of what it opened, if the trace lost the close.
+    pub fn unseen_close(&self) -> Option<ListedUnseenClose> {
+        let EventListing { times, closed_after_ns, .. } = self.listing;
+        Some(ListedUnseenClose {
+            evidence: times.table.closed_unseen(self.number)?,
+            after_ns: closed_after_ns.get(self.number),
+            before_ns: times.closed_before_ns(self.number),
+        })
+    }
+
+    /// Returns the extra values of a duplicate.
+    pub fn duplicate(&self) -> Option<ListedDuplicate> {
+        let EventListing { process, source_process, source_handle, .. } = self.listing;
+        (self.kind == EventKind::HandleDuplicate).then(|| ListedDuplicate {
+            source_process: source_process.get(self.number),
+            source_handle: source_handle.get(self.number),
+            caller_process: process.caller(self.number),
+            inherited_by: process.inherited_by(self.number),
+        })
+    }
+
+    /// Returns the extra values of a map or unmap.
+    pub fn view(&self) -> Option<ListedView> {
+        let EventListing { view_base, view_size, byte_offset, file_object, .. } = self.listing;
+        VIEWS.contains(self.kind).then(|| ListedView {
+            base: view_base.get(self.number),
+            size: view_size.get(self.number).map(|size| size as u64),
+            offset: byte_offset.get(self.number),
+            file_object: file_object.get(self.number),
+        })
+    }
+
+    /// Returns the change of the reference count.
+    pub fn ref_delta(&self) -> Option<i32> {
+        self.listing.ref_delta(self.number)
     }
 }
