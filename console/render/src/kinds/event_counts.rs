@@ -5,7 +5,6 @@ use std::io;
 use indicatif::HumanCount;
 
 use super::index;
-use crate::json;
 use crate::no_match::{NoMatchRow, first_no_match};
 use crate::table::{AnswerTable, Columns, FileRows, Show};
 use handlescope_query::{CountedEvent, EventsAnswer};
@@ -107,7 +106,7 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<AnswerTab
             .below(format!("{passed} of {total} {scope}, of {kinds_text}"))
     });
     let table = AnswerTable::new(event_columns(), rows.collect(), file_rows)?;
-    Ok(table.with_document(move |file_rows, mode, out| {
+    Ok(table.arranged_in(event_document(), move |file_rows| {
         let rows: Vec<EventCountRow<'_>> = answers
             .iter()
             .zip(file_rows)
@@ -119,8 +118,7 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<AnswerTab
             })
             .collect();
         let providers = rows.chunk_by(are_of_provider).map(<[_]>::to_vec).collect();
-        let about = EventsHead { providers, no_match: first_no_match(answers) };
-        json::write(&event_document().part(about), mode, out)
+        EventsHead { providers, no_match: first_no_match(answers) }
     }))
 }
 

@@ -6,7 +6,7 @@ use super::{events, groups::groups, object_ref::write_document};
 use crate::{
     ObjectRefStyle, csv,
     output::{OutputError, OutputOptions},
-    table::{self, AnswerTable, Columns, FileRows},
+    table::{AnswerTable, Columns, FileRows, ParquetOutput},
     text::{self, TreeColumns},
 };
 use handlescope_query::{FileAnswer, ListedObject, ObjectRefAnswer};
@@ -52,9 +52,14 @@ pub fn object_ref(
         Format::Text => text::object_ref(&answer, style, &columns, display, out),
         Format::Json(mode) => write_document(&answer, style, mode, out),
         Format::Csv(text) => csv::write(&answer, style, text, display, out),
-        format => table::write_batches(format, display, cancel, out, |add| {
-            events::for_each_batch(&answer, style, cancel, add)
-        }),
+        Format::NdJson => {
+            events::for_each_batch(&answer, style, cancel, &mut |rows| rows.ndjson(cancel, out))
+        }
+        Format::Parquet => {
+            let mut file = ParquetOutput::new(out);
+            events::for_each_batch(&answer, style, cancel, &mut |rows| file.add(rows))?;
+            file.finish()
+        }
     })
 }
 
@@ -65,7 +70,7 @@ fn sort(file: &mut FileAnswer<'_>, column: &str) -> Result<(), OutputError> {
     }
     let objects: Vec<ListedObject<'_>> = file.objects().collect();
     let rows = [FileRows::rows_of(objects.len())];
-    let mut table = AnswerTable::new(object_columns(), objects, rows)?;
+    let mut table = AnswerTable::new(object_orders(), objects, rows)?;
     table.sort_by(column)?;
     let objects = file.selection.objects();
     let order = table.rows().filter_map(|row| objects.get(row).copied()).collect();
@@ -74,17 +79,14 @@ fn sort(file: &mut FileAnswer<'_>, column: &str) -> Result<(), OutputError> {
     Ok(())
 }
 
-/// Columns that objects can be sorted by.
-pub const OBJECT_COLUMNS: [&str; 6] = ["id", "type", "name", "lifetime", "created", "events"];
-
-fn object_columns<'a>() -> Columns<'a, ListedObject<'a>> {
-    let [id, type_name, name, lifetime, created, events] = OBJECT_COLUMNS;
+/// Declares the columns that objects can be sorted by.
+pub fn object_orders<'a>() -> Columns<'a, ListedObject<'a>> {
     let mut columns = Columns::<ListedObject<'a>>::default();
-    columns.add(id, "number of the object", |object| object.id());
-    columns.add(type_name, "name of its type", |object| object.type_name());
-    columns.add(name, "its name", |object| object.name());
-    columns.add(lifetime, "time from creation to end", |object| object.lifetime_ns());
-    columns.add(created, "time of its creation", |object| object.left_create_ns());
-    columns.add(events, "number of its events", |object| object.kinds().count() as u64);
+    columns.add("id", "number of the object", |object| object.id());
+    columns.add("type", "name of its type", |object| object.type_name());
+    columns.add("name", "its name", |object| object.name());
+    columns.add("lifetime", "time from creation to end", |object| object.lifetime_ns());
+    columns.add("created", "time of its creation", |object| object.left_create_ns());
+    columns.add("events", "number of its events", |object| object.kinds().count() as u64);
     columns
 }

@@ -14,7 +14,6 @@ use crate::table::{AnswerTable, CellType, ColumnDeclaration, Columns, FileRows, 
 use crate::text::line_of_zombies;
 use crate::time::{Seconds, utc};
 use handlescope_query::{StatsAnswer, TraceStats};
-use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
@@ -53,15 +52,9 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
     });
     let file_rows = file_rows.collect::<io::Result<Vec<FileRows>>>()?;
     let table = AnswerTable::new(stats_columns(), rows.collect(), file_rows)?;
-    Ok(table.with_document(|file_rows, mode, out| {
-        let files = answers
-            .iter()
-            .zip(file_rows.to_vec())
-            .map(|(answer, file_rows)| StatsRow { answer, file_rows })
-            .collect();
-        let file_rows = [FileRows::rows_of(file_rows.len())];
-        let table = AnswerTable::new(trace_facts(), files, file_rows)?;
-        table.within(stats_document(), ()).json(mode, &Cancel::default(), out)
+    Ok(table.arranged_in(stats_document(), |file_rows| {
+        let files = answers.iter().zip(file_rows.to_vec());
+        files.map(|(answer, file_rows)| StatsRow { answer, file_rows }).collect()
     }))
 }
 
@@ -256,6 +249,7 @@ fn add_shown<'c, 'a, T: CellType + 'a>(
 }
 
 /// A trace and the kinds of events that pass the filters.
+#[derive(Clone)]
 pub struct StatsRow<'a> {
     answer: &'a StatsAnswer<'a>,
     file_rows: FileRows,
@@ -566,8 +560,11 @@ fn unknown() -> String {
 }
 
 /// Declares the document of `.dump Stats`.
-pub fn stats_document<'a>() -> Columns<'a, ()> {
-    Columns::with_rows("files", "one element per trace")
+pub fn stats_document<'a>() -> Columns<'a, Vec<StatsRow<'a>>> {
+    let mut document = Columns::<Vec<StatsRow<'a>>>::default();
+    document
+        .member("files", "one element per trace", |files| trace_facts().parts_of(files.clone()));
+    document
 }
 
 /// Declares the document of `.dump Stats -Properties`.

@@ -16,7 +16,6 @@ use crate::{
 };
 use handlescope_model::tables::Module;
 use handlescope_query::{LoadedModule, Loader, ModuleAnswer};
-use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::Display;
 
 pub struct VersionRow<'a> {
@@ -75,9 +74,7 @@ pub fn versions<'a>(
     });
     let groups = rows.iter().map(|row| row.group).collect();
     let table = AnswerTable::new(version_columns(), rows, file_rows)?.grouped(groups);
-    Ok(table.with_document(|file_rows, mode, out| {
-        modules(answers)?.in_order_of(file_rows).json(mode, &Cancel::default(), out)
-    }))
+    Ok(table.with_document_of(modules(answers)?))
 }
 
 /// Returns the modules of a file, each with its group.

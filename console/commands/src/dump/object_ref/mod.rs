@@ -45,7 +45,7 @@ impl Command for ObjectRef {
     /// The columns of events only: files contain nothing else, and totals have their own order.
     const TABLE: Option<Tabular> = Some(Tabular {
         choices: || render::tree_columns().map(str::to_owned).collect(),
-        ..Tabular::for_traces(|| render::OBJECT_COLUMNS.map(str::to_owned).into())
+        ..Tabular::for_traces(|| render::object_orders().names())
     });
 
     fn add_output(args: &ObjectRefArgs, output: &mut OutputOptions) {
