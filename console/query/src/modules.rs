@@ -58,16 +58,6 @@ pub enum Loader {
 }
 
 impl LoadedModule {
-    /// Keeps the loads of processes that pass; returns whether any are left.
-    fn keep_loads(
-        &mut self,
-        processes: &ProcessList,
-        passes: impl Fn(&ProcessInfo) -> bool,
-    ) -> bool {
-        self.loads.retain(|load| passes(&loader(load, processes)));
-        !self.loads.is_empty()
-    }
-
     /// Returns the loaders of the module, each once: the kernel first, then processes by id.
     pub fn loaders(&self) -> Vec<Loader> {
         let loaders: BTreeSet<Loader> = self
@@ -112,7 +102,8 @@ pub fn modules<'a>(
         let mut survivors = Survivors::new(total);
         for (criterion, part) in args.loaders.parts() {
             survivors.keep(criterion, &Some(part), &mut modules, |part, module| {
-                module.keep_loads(&processes, |process| part.matches(process, false))
+                module.loads.retain(|load| part.matches(&loader(load, &processes), false));
+                !module.loads.is_empty()
             });
         }
         survivors.keep(Criterion::Dll, &args.name, &mut modules, |filter, loaded| {

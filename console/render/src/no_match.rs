@@ -2,10 +2,9 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use indicatif::HumanCount;
-
 use crate::table::Columns;
 use handlescope_query::{Criterion, ListAnswer, ListSubject, NoMatch};
+use handlescope_session::values::CountedNoun;
 
 /// Returns the option of a criterion, by its displayed name.
 pub fn option(criterion: Criterion) -> &'static str {
@@ -16,16 +15,16 @@ pub fn option(criterion: Criterion) -> &'static str {
     }
 }
 
-/// Returns the singular and the plural noun.
+/// Returns the noun, and what follows it.
 fn words(subject: ListSubject) -> (&'static str, &'static str) {
     match subject {
-        ListSubject::Object => ("object", "objects"),
-        ListSubject::Allocation => ("allocation", "allocations"),
-        ListSubject::Process => ("process", "processes"),
-        ListSubject::Module => ("module", "modules"),
-        ListSubject::Stack => ("stack", "stacks"),
-        ListSubject::EventKind => ("kind of events", "kinds of events"),
-        ListSubject::Event => ("event", "events"),
+        ListSubject::Object => ("object", ""),
+        ListSubject::Allocation => ("allocation", ""),
+        ListSubject::Process => ("process", ""),
+        ListSubject::Module => ("module", ""),
+        ListSubject::Stack => ("stack", ""),
+        ListSubject::EventKind => ("kind", " of events"),
+        ListSubject::Event => ("event", ""),
     }
 }
 
@@ -53,10 +52,9 @@ impl InOptions<'_> {
 
 impl Display for InOptions<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (singular, plural) = words(self.0.subject);
-        let noun = if self.0.before == 1 { singular } else { plural };
-        let (before, option) = (HumanCount(self.0.before as u64), self.option());
-        write!(f, "nothing matches: none of {before} {noun} passes {option}")?;
+        let (noun, of) = words(self.0.subject);
+        let (before, option) = (CountedNoun(self.0.before as u64, noun), self.option());
+        write!(f, "nothing matches: none of {before}{of} passes {option}")?;
         match (self.nearest_options().as_slice(), self.0.existing.as_slice()) {
             ([], []) => Ok(()),
             ([], existing) => write!(f, "; there are {}", existing.join(", ")),
