@@ -36,7 +36,6 @@ mod ignored;
 mod info;
 mod inventory;
 mod list_answer;
-mod listed_object;
 mod listing;
 mod modules;
 mod no_match;
@@ -98,8 +97,7 @@ pub use self::growth::{
 pub use self::gui_handles::GuiHandles;
 pub use self::handle_counts::{CountBy, CountedHandles, HandleCounts};
 pub use self::list_answer::ListAnswer;
-pub use self::listed_object::ListedObject;
-pub use self::listing::{ListedDuplicate, ListedEvent};
+pub use self::listing::{ListedDuplicate, ListedEvent, ListedObject};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
 pub use self::no_match::{ListSubject, NoMatch};
 pub use self::object_ref::{FileAnswer, ObjectRefAnswer, ObjectsLeftOut, object_ref};
