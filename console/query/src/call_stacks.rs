@@ -2,18 +2,18 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use handlescope_model::tables::{
     Acquisitions, Allocators, End, EventCounts, ProviderEvents, StackEvents,
 };
-use handlescope_model::{Cell, EventColumns, EventTimes, ProcessIdx, StackIdx, Table, Trace};
-use polars::prelude::{
-    BooleanChunked, ChunkCompareEq, Column, DataFrame, DataType, IdxCa, IntoLazy, LazyFrame, NULL,
-    NewChunkedArray, PlSmallStr, PolarsResult, UnionArgs, col, concat, lit, when,
+use handlescope_model::{
+    AcquisitionIdx, EventColumns, EventTimes, Numbers, ProcessIdx, StackIdx, Table, Trace,
 };
+use hashbrown::HashMap;
+use rayon::prelude::*;
 
 use super::context::Source;
-use super::counts::row_counts;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
 use super::frame_names::{FrameNames, FrameStats, Frames};
@@ -26,6 +26,9 @@ use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
 use crate::criteria::StackCriteria;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::values::{CountRange, TimeRange};
+
+/// Number of rows that one thread counts at a time, at least.
+const ROWS_AT_ONCE: usize = 1 << 16;
 
 pub type StacksAnswer<'a> = ListAnswer<'a, StackList<'a>>;
 
@@ -99,16 +102,16 @@ impl<'a> StackList<'a> {
             check_clock(trace, source.path, Criterion::MinMaxTime)?;
         }
         let is_extracted = trace.height(Table::StackEvents)? > 0;
-        let recorded = recorded(trace, is_extracted)?;
         let processes = ProcessList::load(trace)?;
         let frames = Frames::load(trace, names, source.frames, cancel)?;
         let frames = frames.with_system_modules(source.system);
-        let mut rows = counted(recorded.clone(), &processes, args.time, cancel)?;
+        let mut rows = counted(trace, is_extracted, &processes, args.time, cancel)?;
         let mut survivors = Survivors::new(rows.len());
         if args.time.is_some() {
             if rows.is_empty() {
                 // The number of stacks at all times matters only if no stack is in the range.
-                survivors = Survivors::new(counted(recorded, &processes, None, cancel)?.len());
+                survivors =
+                    Survivors::new(counted(trace, is_extracted, &processes, None, cancel)?.len());
             }
             survivors.note(Criterion::MinMaxTime, rows.len());
         }
@@ -166,107 +169,105 @@ impl<'a> StackList<'a> {
     }
 }
 
-/// Returns the recorded stacks: of every event, or else of handle events (which always have a known process) and of
-/// allocations. Stacks carried by kept provider events are added. The pid is set only if the process is unknown.
-fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryError> {
-    let mut tables = if has_every_stack {
-        vec![vec![
-            trace.column_of(StackEvents::time_ns)?,
-            trace.column_of(StackEvents::process)?,
-            trace.column_of(StackEvents::stack)?,
-            trace.column_of(StackEvents::pid)?,
-        ]]
-    } else {
-        vec![of_objects(trace)?]
-    };
-    let carried_columns = vec![
-        trace.column_of(ProviderEvents::time_ns)?,
-        trace.column_of(ProviderEvents::process)?,
-        trace.column_of(ProviderEvents::stack)?,
-        trace.column_of(ProviderEvents::pid)?,
-    ];
-    tables.push(carried_columns);
-    if !has_every_stack {
-        tables.extend(of_allocations(trace)?);
-    }
-    let (process, pid, stack) =
-        (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
-    let with_ids = |columns: Vec<_>| -> Result<LazyFrame, QueryError> {
-        let rows = DataFrame::new_infer_height(columns)?;
-        let unknown_pid = match rows.column(pid) {
-            Ok(_) => when(col(process).is_null()).then(col(pid)).otherwise(lit(NULL)),
-            Err(_) => lit(NULL),
+/// A stack as it was recorded.
+struct RecordedStack {
+    time_ns: Option<i64>,
+    process: Option<ProcessIdx>,
+    pid: Option<u32>,
+    stack: StackIdx,
+}
+
+/// Counts of stacks by process, and by process id if the process is unknown.
+type StackCounts = HashMap<(Option<ProcessIdx>, Option<u32>, StackIdx), u64>;
+
+/// Counts recorded stacks.
+struct StackCounter {
+    /// The time in which they count; `None` for all.
+    time: Option<RangeInclusive<i64>>,
+    counts: StackCounts,
+}
+
+impl StackCounter {
+    /// Counts the stacks of the rows of a table.
+    fn add(&mut self, rows: usize, recorded: impl Fn(usize) -> Option<RecordedStack> + Sync) {
+        let is_in_time = |time_ns: Option<i64>| match &self.time {
+            Some(range) => time_ns.is_some_and(|ns| range.contains(&ns)),
+            None => true,
         };
-        let unknown_pid = unknown_pid.cast(DataType::UInt32).alias(pid);
-        Ok(rows.lazy().filter(col(stack).is_not_null()).with_columns([unknown_pid]))
-    };
-    let tables = tables.into_iter().map(with_ids).collect::<Result<Vec<_>, _>>()?;
-    Ok(concat(tables, UnionArgs::default())?)
-}
+        let rows = (0..rows).into_par_iter().with_min_len(ROWS_AT_ONCE);
+        let parts = rows.fold(StackCounts::new, |mut counts, row| {
+            if let Some(RecordedStack { process, pid, stack, .. }) =
+                recorded(row).filter(|recorded| is_in_time(recorded.time_ns))
+            {
+                let pid = pid.filter(|_| process.is_none());
+                *counts.entry((process, pid, stack)).or_default() += 1;
+            }
+            counts
+        });
+        for (key, count) in parts.collect::<Vec<StackCounts>>().into_iter().flatten() {
+            *self.counts.entry(key).or_default() += count;
+        }
+    }
 
-/// Returns the stacks of object events.
-fn of_objects(trace: &Trace) -> Result<Vec<Column>, QueryError> {
-    let (times, columns) = (EventTimes::load(trace)?, EventColumns::with_all(trace)?);
-    let (processes, stacks, table) = (columns.processes()?, columns.stacks()?, &times.table);
-    // An unmap that ended several views counts once.
-    let ending = |row| table.ending(row).filter(|end| *end == table.numbering.ending(row));
-    let of_handles =
-        (0..table.allocations).flat_map(|row| table.opening(row).into_iter().chain(ending(row)));
-    let others = table.numbering.opening(table.allocations)..table.height();
-    let events: Vec<usize> =
-        of_handles.chain(others).filter(|event| stacks.get(*event).is_some()).collect();
-    let events = || events.iter().copied();
-    Ok(vec![
-        Cell::column(StackEvents::time_ns.name(), events().map(|event| times.get(event)).collect()),
-        Cell::column(
-            StackEvents::process.name(),
-            events().map(|event| processes.get(event)).collect(),
-        ),
-        Cell::column(StackEvents::stack.name(), events().map(|event| stacks.get(event)).collect()),
-    ])
-}
+    /// Counts the stacks of events, given the columns of their table.
+    fn add_rows(
+        &mut self,
+        time_ns: &Numbers<i64>,
+        process: &Numbers<ProcessIdx>,
+        pid: &Numbers<u32>,
+        stack: &Numbers<StackIdx>,
+    ) {
+        self.add(stack.len(), |row| {
+            let (time_ns, process, pid) = (time_ns.get(row), process.get(row), pid.get(row));
+            Some(RecordedStack { time_ns, process, pid, stack: stack.get(row)? })
+        });
+    }
 
-/// Returns the stacks that allocated and the stacks that freed, each in the process of the owner. Ends caused by a
-/// reallocation or by an event of a further part are left out, because their stack is that of another row.
-fn of_allocations(trace: &Trace) -> Result<[Vec<Column>; 2], QueryError> {
-    let allocator = trace.column_of(Acquisitions::allocator)?;
-    let height = trace.height(Table::Allocators)?;
-    let owners = allocator.u32()?.iter().map(|row| row.filter(|row| (*row as usize) < height));
-    let owners = IdxCa::from_iter_options(PlSmallStr::EMPTY, owners);
-    let of_owner = |column: Column| column.take(&owners);
-    let (process, pid) = (
-        of_owner(trace.column_of(Allocators::process)?)?,
-        of_owner(trace.column_of(Allocators::pid)?)?,
-    );
-    let is_elsewhere = is_of_kept_events(trace)?;
-    let is_counted: BooleanChunked = owners
-        .iter()
-        .map(|row| {
-            row.is_some_and(|row| !is_elsewhere.get(row as usize).copied().unwrap_or_default())
-        })
-        .map(Some)
-        .collect();
-    let is_first = &trace.column_of(Acquisitions::part_of)?.is_null() & &is_counted;
-    let is_freed = trace.column_of(Acquisitions::end)?.u32()?.equal(End::Freed.code());
-    let is_freed = &is_freed & &is_counted;
-    let time_ns = PlSmallStr::from_static(StackEvents::time_ns.name());
-    let stack = PlSmallStr::from_static(StackEvents::stack.name());
-    let allocated = [
-        trace.column_of(Acquisitions::opened_ns)?.with_name(time_ns.clone()),
-        process.clone(),
-        trace.column_of(Acquisitions::opened_stack)?.with_name(stack.clone()),
-        pid.clone(),
-    ];
-    let freed = [
-        trace.column_of(Acquisitions::ended_ns)?.with_name(time_ns),
-        process,
-        trace.column_of(Acquisitions::ended_stack)?.with_name(stack),
-        pid,
-    ];
-    let filtered = |columns: [Column; 4], mask: &BooleanChunked| {
-        columns.iter().map(|column| column.filter(mask)).collect::<PolarsResult<Vec<_>>>()
-    };
-    Ok([filtered(allocated, &is_first)?, filtered(freed, &is_freed)?])
+    /// Counts the stacks of object events.
+    fn add_objects(&mut self, trace: &Trace) -> Result<(), QueryError> {
+        let (times, columns) = (EventTimes::load(trace)?, EventColumns::with_all(trace)?);
+        let (processes, stacks, table) = (columns.processes()?, columns.stacks()?, &times.table);
+        self.add(table.height(), |event| {
+            let stack = stacks.get(event)?;
+            if let Some(row) = table.numbering.acquisition(event).map(AcquisitionIdx::row) {
+                // An unmap that ended several views counts once.
+                let events = [table.opening(row), table.ending(row)];
+                events.contains(&Some(event)).then_some(())?;
+            }
+            let (time_ns, process) = (times.get(event), processes.get(event));
+            Some(RecordedStack { time_ns, process, pid: None, stack })
+        });
+        Ok(())
+    }
+
+    /// Counts the stacks that allocated and the stacks that freed, each in the process of the owner. Ends caused by a
+    /// reallocation or by an event of a further part are left out, because their stack is that of another row.
+    fn add_allocations(&mut self, trace: &Trace) -> Result<(), QueryError> {
+        let (allocator, is_elsewhere) =
+            (trace.values(Acquisitions::allocator)?, is_of_kept_events(trace)?);
+        let (process, pid) = (trace.values(Allocators::process)?, trace.values(Allocators::pid)?);
+        let recorded = |row: usize, time_ns, stack| {
+            let owner = allocator.get(row)?.row();
+            let (process, pid) = (process.get(owner), pid.get(owner));
+            let is_counted = is_elsewhere.get(owner).is_some_and(|is_elsewhere| !is_elsewhere);
+            is_counted.then_some(RecordedStack { time_ns, process, pid, stack })
+        };
+        let (opened_ns, opened_stack) =
+            (trace.values(Acquisitions::opened_ns)?, trace.values(Acquisitions::opened_stack)?);
+        let part_of = trace.values(Acquisitions::part_of)?;
+        self.add(allocator.len(), |row| {
+            let stack = opened_stack.get(row).filter(|_| part_of.get(row).is_none())?;
+            recorded(row, opened_ns.get(row), stack)
+        });
+        let (ended_ns, ended_stack) =
+            (trace.values(Acquisitions::ended_ns)?, trace.values(Acquisitions::ended_stack)?);
+        let table = trace.event_table()?;
+        self.add(allocator.len(), |row| {
+            let stack = ended_stack.get(row).filter(|_| table.end(row) == Some(End::Freed))?;
+            recorded(row, ended_ns.get(row), stack)
+        });
+        Ok(())
+    }
 }
 
 /// Returns whether the events of each allocator are kept as provider events, which have their stacks.
@@ -284,31 +285,39 @@ fn is_of_kept_events(trace: &Trace) -> Result<Vec<bool>, QueryError> {
         .collect())
 }
 
-/// Counts how often each stack was recorded in each process.
+/// Counts how often each stack was recorded in each process: stacks of every event, or else of handle events (which
+/// always have a known process) and of allocations. Stacks carried by kept provider events are added.
 fn counted(
-    mut rows: LazyFrame,
+    trace: &Trace,
+    has_every_stack: bool,
     processes: &ProcessList,
     time: Option<TimeRange>,
     cancel: &Cancel,
 ) -> Result<Vec<ProcessStack>, QueryError> {
-    let (process, pid, stack) =
-        (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
-    if let Some(range) = time.map(|range| range.nanoseconds()) {
-        let time = || col(StackEvents::time_ns.name());
-        rows = rows.filter(time().gt_eq(lit(*range.start())).and(time().lt_eq(lit(*range.end()))));
+    cancel.check()?;
+    let time = time.map(|range| range.nanoseconds());
+    let mut counter = StackCounter { time, counts: StackCounts::new() };
+    if has_every_stack {
+        counter.add_rows(
+            &trace.values(StackEvents::time_ns)?,
+            &trace.values(StackEvents::process)?,
+            &trace.values(StackEvents::pid)?,
+            &trace.values(StackEvents::stack)?,
+        );
+    } else {
+        counter.add_objects(trace)?;
+        counter.add_allocations(trace)?;
     }
+    counter.add_rows(
+        &trace.values(ProviderEvents::time_ns)?,
+        &trace.values(ProviderEvents::process)?,
+        &trace.values(ProviderEvents::pid)?,
+        &trace.values(ProviderEvents::stack)?,
+    );
     cancel.check()?;
-    let (counted, counts) = row_counts(rows, &[process, stack, pid])?;
-    cancel.check()?;
-    let counts = u64::values(&counts)?;
-    let stacks = StackIdx::values(counted.column(stack)?)?;
-    let in_process = Option::<ProcessIdx>::values(counted.column(process)?)?;
-    let pids = Option::<u32>::values(counted.column(pid)?)?;
-    Ok((0..counts.len())
-        .filter_map(|row| {
-            let process = in_process.get(row);
-            let pid = pids.get(row).unwrap_or_else(|| processes.known_or_invalid(process).pid);
-            Some(ProcessStack { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
-        })
-        .collect())
+    let counted = counter.counts.into_iter().map(|((process, pid, stack), count)| {
+        let pid = pid.unwrap_or_else(|| processes.known_or_invalid(process).pid);
+        ProcessStack { count, pid, process, stack }
+    });
+    Ok(counted.collect())
 }

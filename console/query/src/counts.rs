@@ -1,10 +1,7 @@
 //! Counts by key or name, as polars expressions.
 
 use handlescope_model::Cell;
-use polars::prelude::{
-    Column, DataFrame, DataType, Expr, IntoLazy, LazyFrame, PolarsResult, SortMultipleOptions, col,
-    len,
-};
+use polars::prelude::{Column, DataFrame, Expr, IntoLazy, PolarsResult, SortMultipleOptions, col};
 
 use super::criteria::CountOrder;
 use handlescope_session::values::TopN;
@@ -12,15 +9,6 @@ use handlescope_session::values::TopN;
 const NAME: &str = "name";
 const COUNT: &str = "count";
 const FILE: &str = "file";
-
-/// Counts the rows for each combination of values of these columns, in the 64-bit column `count`.
-pub fn row_counts(rows: LazyFrame, keys: &[&str]) -> PolarsResult<(DataFrame, Column)> {
-    let keys: Vec<Expr> = keys.iter().map(|key| col(*key)).collect();
-    let count = len().cast(DataType::UInt64).alias(COUNT);
-    let counted = rows.group_by(keys).agg([count]).collect()?;
-    let counts = counted.column(COUNT)?.clone();
-    Ok((counted, counts))
-}
 
 /// Names with their counts and traces, largest first. Equal counts are ordered by name, so that the same query always
 /// has the same answer.
