@@ -15,9 +15,7 @@ use crate::{
     table::{AnswerTable, Columns, FileRows, PartOf, RowMembers, RowsOf},
     traces::{DocumentTraces, StackOffset, traces},
 };
-use handlescope_query::{
-    FileAnswer, ListedDuplicate, ListedObject, ObjectRefAnswer, ProcessInfo, Target,
-};
+use handlescope_query::{FileAnswer, ListedDuplicate, ListedObject, ObjectRefAnswer, ProcessInfo};
 use handlescope_session::cancel::{Cancel, Poll};
 
 /// Maximum number of rows in memory at once.
@@ -161,7 +159,7 @@ macro_rules! members {
     };
     (@only $columns:ident, $shows:ident, $name:literal, $meaning:literal, $part:expr, $value:expr) => {};
     (@entry target $map:ident, $row:expr, $name:literal, $value:expr) => {
-        if $row.has_target() {
+        if $row.object.target().is_some() {
             $map.serialize_entry($name, &valued($row, $value))?;
         }
     };
@@ -206,29 +204,29 @@ members! {
         => |row| row.object.is_overlapped();
     target "target", "only with `-ShowTarget`, for processes and threads: name of the process that \
                       the handles refer to, or that the thread belongs to; null if unknown"
-        => |row| row.target()?.process.known_name();
+        => |row| row.object.target()??.process.known_name();
     target "target_pid", "only with `-ShowTarget`: id of that process; null if it is unknown"
-        => |row| row.target()?.process.known_pid();
+        => |row| row.object.target()??.process.known_pid();
     target "target_tid", "only with `-ShowTarget`: id of the thread; null for a process"
-        => |row| row.target()?.tid;
+        => |row| row.object.target()??.tid;
     target "target_state", "only with `-ShowTarget`: `\"ended\"`, `\"running\"`, or `\"unknown\"` if its end may be \
                             missing"
-        => |row| Some(row.target()?.end.name());
+        => |row| Some(row.object.target()??.end.name());
     target "target_start_ns", "only with `-ShowTarget`: its start; null if before the trace or unknown"
-        => |row| row.target()?.start_ns;
+        => |row| row.object.target()??.start_ns;
     target "target_end_ns", "only with `-ShowTarget`: its end, negative before the trace; null if \
                              it still runs or the end is unknown"
-        => |row| row.target()?.end.time_ns();
+        => |row| row.object.target()??.end.time_ns();
     target "target_exit_code", "only with `-ShowTarget`: exit code of an ended process, if known"
-        => |row| row.target()?.exit_code;
+        => |row| row.object.target()??.exit_code;
     target "target_started_by", "only with `-ShowTarget`: name of the process that started it; null if only its id is \
                                  known"
-        => |row| row.target()?.started_by.as_ref()?.known_name();
+        => |row| row.object.target()??.started_by.as_ref()?.known_name();
     target "target_started_by_pid", "only with `-ShowTarget`: id of that process"
-        => |row| row.target()?.started_by.as_ref()?.known_pid();
+        => |row| row.object.target()??.started_by.as_ref()?.known_pid();
     target "target_function", "only with `-ShowTarget`: the function that a thread was started with, `module!function`, or \
                                `module+0xOFFSET` without symbols"
-        => |row| row.target()?.start_function.as_deref();
+        => |row| row.object.target()??.start_function.as_deref();
     only "existing_handles", "its handles in the rundown" as "array" with existing_columns().members()
         => |row| {
         let (row, members) = (row.clone(), Rc::clone(&row.parts.existing));
@@ -348,15 +346,6 @@ impl<'a> ObjectListRow<'a> {
     fn items(self) -> impl Iterator<Item = ObjectEventRow<'a>> {
         let items = EventItem::from_object(self.object);
         items.map(move |item| ObjectEventRow { object: self.clone(), item, stack_text: None })
-    }
-
-    /// Whether the answer says what its handles refer to.
-    fn has_target(&self) -> bool {
-        self.object.target().is_some()
-    }
-
-    fn target(&self) -> Option<&'a Target> {
-        self.object.target()?
     }
 
     fn creator(&self) -> Option<PartOf<'a, Creator<'a>>> {
