@@ -25,6 +25,7 @@ use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
 use crate::criteria::EventCriteria;
 use handlescope_session::cancel::{Cancel, Poll};
 use handlescope_session::filter::Filter;
+use handlescope_session::values::TopN;
 
 pub type ProviderEventsAnswer<'a> = ListAnswer<'a, ProviderEventList<'a>>;
 
@@ -98,16 +99,13 @@ impl<'a> ProviderEventList<'a> {
         let kept = SingleEvents::load(trace)?;
         let (selected, survivors) = kept.rows(source, args, cancel)?;
         let passed = selected.len();
-        let shown = args.top.map_or(0..passed, |top| {
-            let first = top.skip.min(passed);
-            first..first.saturating_add(top.take).min(passed)
-        });
+        let TopN { take, skip } = args.top.unwrap_or(TopN { take: passed, skip: 0 });
         let values = args.fields.then(|| FieldValues::new(trace)).transpose()?;
         let mut poll = Poll::new(cancel);
         let mut rows = Vec::new();
-        for row in selected.get(shown).unwrap_or_default() {
+        for row in selected.into_iter().skip(skip).take(take) {
             poll.round()?;
-            rows.push(kept.event(*row, values.as_ref()));
+            rows.push(kept.event(row, values.as_ref()));
         }
         let frames = Frames::load(trace, names, source.frames, cancel)?;
         let frames = frames.with_system_modules(source.system);

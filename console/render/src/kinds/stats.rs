@@ -401,18 +401,19 @@ pub fn property_columns<'a>() -> Columns<'a, (u32, String, Option<String>)> {
     columns
 }
 
+/// Returns ETWAnalyzer's name for a property, if it has one.
+fn their_name(name: &str) -> Option<&'static str> {
+    ETW_ANALYZER.iter().find(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs)
+}
+
 /// Whether a filter matches a property by its name or by ETWAnalyzer's name for it.
 fn is_selected(name: &str, filter: &Filter) -> bool {
-    let theirs = ETW_ANALYZER.iter().filter(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
-    filter.matches_lines([name].into_iter().chain(theirs))
+    filter.matches_lines([name].into_iter().chain(their_name(name)))
 }
 
 /// Returns the name of a property that the filter matches: its own, or ETWAnalyzer's.
 fn requested_name(name: String, filter: &Filter) -> String {
-    if filter.matches(&name) {
-        return name;
-    }
-    let theirs = ETW_ANALYZER.iter().find(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
+    let theirs = their_name(&name).filter(|_| !filter.matches(&name));
     theirs.map_or(name, str::to_owned)
 }
 
