@@ -231,8 +231,9 @@ impl StackCounter {
             let stack = stacks.get(event)?;
             if let Some(row) = table.numbering.acquisition(event).map(AcquisitionIdx::row) {
                 // An unmap that ended several views counts once.
-                let events = [table.opening(row), table.ending(row)];
-                events.contains(&Some(event)).then_some(())?;
+                if ![table.opening(row), table.ending(row)].contains(&Some(event)) {
+                    return None;
+                }
             }
             let (time_ns, process) = (times.get(event), processes.get(event));
             Some(RecordedStack { time_ns, process, pid: None, stack })

@@ -106,7 +106,8 @@ pub use self::polars_reason::start_engine;
 pub use self::pretty_names::pretty_name;
 pub use self::processes::{ListedProcess, ProcessAnswer, processes};
 pub use self::provider_events::{
-    FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, provider_events, single_event_counts,
+    FieldValue, NamedField, ProviderEventList, ProviderEventsAnswer, SingleEvent, provider_events,
+    single_event_counts,
 };
 pub use self::resources::{
     AllocatedKind, AllocationsOverview, ResourceGroup, ResourceGroups, ResourceStats,

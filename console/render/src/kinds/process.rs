@@ -26,18 +26,16 @@ const DEEPEST: usize = 32;
 
 /// A process and the format of its times.
 pub struct ProcessListRow<'a> {
-    file: u32,
+    answer: &'a ProcessAnswer<'a>,
     listed: &'a ListedProcess,
     clock: Rc<TraceClock>,
-    /// Whether the source is a trace, which has process events; dumps and text do not.
-    is_traced: bool,
 }
 
 /// Declares the columns of a process. Its times are seconds in text unless they have their own format.
 pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessListRow<'a>> {
     let shown = if times == TimeFormat::Seconds { Show::Seconds } else { Show::Plain };
     let mut columns = Columns::<ProcessListRow<'a>>::default();
-    columns.add("file", "index of the trace", |row| row.file);
+    columns.add("file", "index of the trace", |row| index(row.answer.index));
     columns.add("pid", "process id", |row| row.process().pid).title("Pid").rank(-2);
     columns
         .add(
@@ -102,15 +100,9 @@ pub fn processes<'a>(
     display: &Display,
 ) -> io::Result<AnswerTable<'a>> {
     let rows = answers.iter().flat_map(|answer| {
-        let clock = TraceClock::below_heading(&answer.info, display);
-        let (file, clock) = (index(answer.index), Rc::new(clock));
-        let is_traced = answer.info.has_clock();
-        answer.list.processes.iter().map(move |listed| ProcessListRow {
-            file,
-            listed,
-            clock: Rc::clone(&clock),
-            is_traced,
-        })
+        let clock = Rc::new(TraceClock::below_heading(&answer.info, display));
+        let processes = answer.list.processes.iter();
+        processes.map(move |listed| ProcessListRow { answer, listed, clock: Rc::clone(&clock) })
     });
     let file_rows = answers.iter().map(|answer| {
         let count = answer.list.processes.len();
@@ -134,14 +126,19 @@ impl<'a> ProcessListRow<'a> {
         &self.listed.process
     }
 
+    /// Whether the source is a trace, which has process events; dumps and text do not.
+    fn is_traced(&self) -> bool {
+        self.answer.info.has_clock()
+    }
+
     fn parent_pid(&self) -> Option<u32> {
         let parent = self.process().parent_pid;
-        Some(parent).filter(|parent| *parent != 0 || self.is_traced)
+        Some(parent).filter(|parent| *parent != 0 || self.is_traced())
     }
 
     fn command_line(&self) -> Option<&'a str> {
         let line = self.process().command_line.as_str();
-        Some(line).filter(|line| !line.is_empty() || self.is_traced)
+        Some(line).filter(|line| !line.is_empty() || self.is_traced())
     }
 
     fn pretty_name(&self) -> Option<&'static str> {
