@@ -229,11 +229,11 @@ impl StackCounter {
         let (processes, stacks, table) = (columns.processes()?, columns.stacks()?, &times.table);
         self.add(table.height(), |event| {
             let stack = stacks.get(event)?;
-            if let Some(row) = table.numbering.acquisition(event).map(AcquisitionIdx::row) {
-                // An unmap that ended several views counts once.
-                if ![table.opening(row), table.ending(row)].contains(&Some(event)) {
-                    return None;
-                }
+            // An unmap that ended several views counts once.
+            if let Some(row) = table.numbering.acquisition(event).map(AcquisitionIdx::row)
+                && ![table.opening(row), table.ending(row)].contains(&Some(event))
+            {
+                return None;
             }
             let (time_ns, process) = (times.get(event), processes.get(event));
             Some(RecordedStack { time_ns, process, pid: None, stack })

@@ -41,31 +41,13 @@ impl ProcessTexts {
     }
 }
 
-/// A handle that a child inherited.
-struct InheritedHandle {
-    parent: ProcessIdx,
-    child: ProcessIdx,
-    handle: Option<u64>,
-}
-
-impl InheritedHandle {
-    /// Whether the child closed this handle.
-    fn is_closed_by(&self, close: &ListedEvent<'_>) -> bool {
-        self.child == close.process && self.handle.map(handle_slot) == close.handle.map(handle_slot)
-    }
-}
+/// The duplicates of an object that children inherited, with the rows of the children.
+type Inherited<'a> = [(ListedEvent<'a>, ProcessIdx)];
 
 impl EventWriter<'_> {
     /// Writes the events of an object that passed the filters, in time order.
     pub fn write(&self, out: &mut impl Write, object: ListedObject<'_>) -> io::Result<()> {
-        let inherited: Vec<InheritedHandle> = object
-            .inherited()
-            .map(|(event, child)| InheritedHandle {
-                parent: event.process,
-                child,
-                handle: event.handle,
-            })
-            .collect();
+        let inherited: Vec<_> = object.inherited().collect();
         for event in object.events().filter(|event| is_shown(event, self.args)) {
             self.write_facts(out, &inherited, &event)?;
             self.stacks.write(out, event.stack, self.display, 2)?;
@@ -77,7 +59,7 @@ impl EventWriter<'_> {
     fn write_facts(
         &self,
         out: &mut impl Write,
-        inherited: &[InheritedHandle],
+        inherited: &Inherited<'_>,
         event: &ListedEvent<'_>,
     ) -> io::Result<()> {
         let EventLayout { time, pid, tid, handle } = self.layout;
@@ -105,15 +87,19 @@ impl EventWriter<'_> {
     fn write_rest(
         &self,
         out: &mut impl Write,
-        inherited: &[InheritedHandle],
+        inherited: &Inherited<'_>,
         event: &ListedEvent<'_>,
     ) -> io::Result<()> {
         match event.kind {
             EventKind::HandleCreate => {}
             EventKind::HandleDuplicate => self.write_duplicate(out, event)?,
             EventKind::HandleClose => {
-                if let Some(handle) = inherited.iter().find(|handle| handle.is_closed_by(event)) {
-                    let parent = &self.processes.get(Some(handle.parent)).label;
+                let slot = |event: &ListedEvent<'_>| event.handle.map(handle_slot);
+                let is_closed = |(duplicate, child): &&(ListedEvent<'_>, ProcessIdx)| {
+                    *child == event.process && slot(duplicate) == slot(event)
+                };
+                if let Some((duplicate, _)) = inherited.iter().find(is_closed) {
+                    let parent = &self.processes.get(Some(duplicate.process)).label;
                     let parent = self.display.screen.paint(Role::Notable, parent);
                     write!(out, " Inherited from {parent} ")?;
                 }
