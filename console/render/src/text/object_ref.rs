@@ -67,7 +67,9 @@ pub fn object_ref(
         if let Some(groups) = &file.groups {
             groups::write(file, groups, args, columns, display, out)?;
         }
-        write_objects(file, args, display, out)?;
+        if file.listing.is_some() {
+            write_objects(file, args, display, out)?;
+        }
         write_left_out(file.left_out, out)?;
         // The summary of a file says more than a table with one row.
         if let (Some(counts), Some(by)) =
