@@ -30,6 +30,7 @@ use handlescope_session::values::{CountRange, TimeRange};
 /// Number of rows that one thread counts at a time, at least.
 const ROWS_AT_ONCE: usize = 1 << 16;
 
+/// What `.dump Stack` says about one trace.
 pub type StacksAnswer<'a> = ListAnswer<'a, StackList<'a>>;
 
 /// The stacks of one trace.

@@ -15,6 +15,7 @@ use crate::criteria::EventCriteria;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
 
+/// What `.dump Events` says about one trace.
 pub type EventsAnswer<'a> = ListAnswer<'a, CountedEvents>;
 
 /// The events of one trace.

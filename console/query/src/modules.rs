@@ -21,6 +21,7 @@ use handlescope_session::filter::Filter;
 /// for one program is not meant to match them.
 const KERNEL: (&str, u32) = ("System", 4);
 
+/// What `.dump Module` and `.dump Version` say about one trace.
 pub type ModuleAnswer<'a> = ListAnswer<'a, ModuleList>;
 
 /// The modules of one trace.

@@ -15,6 +15,7 @@ use super::tables::ProcessInfo;
 use super::zombies::{KnownZombies, ZombieSummary};
 use handlescope_session::cancel::Cancel;
 
+/// What `.dump Process` says about one trace.
 pub type ProcessAnswer<'a> = ListAnswer<'a, ProcessRows>;
 
 /// The processes of one trace.

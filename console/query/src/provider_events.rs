@@ -27,6 +27,7 @@ use handlescope_session::cancel::{Cancel, Poll};
 use handlescope_session::filter::Filter;
 use handlescope_session::values::TopN;
 
+/// What `.dump Events` with single events says about one trace.
 pub type ProviderEventsAnswer<'a> = ListAnswer<'a, ProviderEventList<'a>>;
 
 /// Single events of one trace.

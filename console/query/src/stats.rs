@@ -10,6 +10,7 @@ use super::zombies::{KnownZombies, ZombieSummary};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::trace::{knows_losses, unseen_closes};
 
+/// What `.dump Stats` says about one trace.
 pub type StatsAnswer<'a> = ListAnswer<'a, TraceStats>;
 
 /// The figures of one trace.
