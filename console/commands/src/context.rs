@@ -4,14 +4,13 @@
 use std::any::Any;
 use std::fmt::Debug;
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::ExitStatus;
 
 use super::error::CommandError;
 use super::shared::names::WatchedSymbols;
 use super::shared::output_file::check_text_file;
 use super::shared::write_no_match;
-use handlescope_query::{FrameNames, NoMatch, Source};
+use handlescope_query::{FrameNames, ListAnswer, Source};
 use handlescope_render::output::{self, COLUMNS};
 use handlescope_render::{AnswerTable, OutputError, OutputOptions};
 use handlescope_session::cancel::{Cancel, Cancelled};
@@ -117,12 +116,9 @@ impl DumpContext<'_, '_> {
     }
 
     /// Reports in which traces nothing passes the filters, and why.
-    pub fn note_no_match<'n>(
-        &mut self,
-        answers: impl IntoIterator<Item = (&'n Path, &'n Option<NoMatch>)>,
-    ) {
-        for (path, no_match) in answers {
-            write_no_match(path, no_match.as_ref(), self.messages);
+    pub fn note_no_match<T>(&mut self, answers: &[ListAnswer<'_, T>]) {
+        for answer in answers {
+            write_no_match(answer.path, answer.no_match.as_ref(), self.messages);
         }
     }
 

@@ -2,18 +2,16 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Arc;
+use std::ops::RangeInclusive;
 
 use handlescope_model::tables::{
-    Acquisitions, Allocators, End, EventCounts, Objects, ProviderEvents, ReferenceChanges,
-    StackEvents, TraceInfo,
+    Acquisitions, Allocators, End, EventCounts, ProviderEvents, StackEvents,
 };
-use handlescope_model::{Cell, EventColumns, ProcessIdx, StackIdx, Table, Trace};
-use polars::prelude::{
-    BooleanChunked, ChunkCompareEq, Column, DataFrame, DataType, IdxCa, IntoLazy, LazyFrame, NULL,
-    NewChunkedArray, PlSmallStr, PolarsResult, UnionArgs, col, concat, len, lit, when,
+use handlescope_model::{
+    AcquisitionIdx, EventColumns, EventTimes, Numbers, ProcessIdx, StackIdx, Table, Trace,
 };
+use hashbrown::HashMap;
+use rayon::prelude::*;
 
 use super::context::Source;
 use super::criterion::{Criterion, Survivors};
@@ -21,23 +19,22 @@ use super::error::QueryError;
 use super::frame_names::{FrameNames, FrameStats, Frames};
 use super::frame_view::ModuleBases;
 use super::info::check_clock;
-use super::no_match::{FilteredList, ListSubject, NoMatch};
+use super::list_answer::{FilteredList, ListAnswer, list_answers};
+use super::no_match::ListSubject;
 use super::stacks::{StackSet, judge};
 use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
 use crate::criteria::StackCriteria;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::values::{CountRange, TimeRange};
 
-/// The column with the number of rows of each group.
-const COUNT: &str = "count";
+/// Number of rows that one thread counts at a time, at least.
+const ROWS_AT_ONCE: usize = 1 << 16;
+
+/// What `.dump Stack` says about one trace.
+pub type StacksAnswer<'a> = ListAnswer<'a, StackList<'a>>;
 
 /// The stacks of one trace.
-pub struct StacksAnswer<'a> {
-    /// The file as the user named it.
-    pub path: &'a Path,
-    /// Number of the trace in the session.
-    pub index: usize,
-    pub info: Arc<TraceInfo>,
+pub struct StackList<'a> {
     /// Whether the extract kept the stacks of all events that the system recorded, or only those of handle events and
     /// allocations. Stacks carried by provider events are there if the extract has these events.
     pub has_every_stack: bool,
@@ -49,8 +46,6 @@ pub struct StacksAnswer<'a> {
     pub recorded: u64,
     /// The requested stacks among them, most frequent first.
     pub rows: Vec<ProcessStack>,
-    /// Reason for an empty answer; `None` if something passed in this trace or another.
-    pub no_match: Option<NoMatch>,
     pub frames: Frames<'a>,
     pub bases: ModuleBases,
     processes: ProcessList,
@@ -80,24 +75,23 @@ pub fn call_stacks<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
-    let list = FilteredList {
-        subject: ListSubject::Stack,
-        names: owners,
-        no_match: |answer| &mut answer.no_match,
-    };
-    list.answers(sources, args, |source, args| StacksAnswer::new(source, args, names, cancel))
+    list_answers(sources, args, |source, args| StackList::new(source, args, names, cancel))
 }
 
-/// Returns the names of processes with stacks.
-fn owners(answer: &StacksAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
-    let name = |row: &ProcessIdx| answer.processes.get(*row).shown_name(false).to_owned();
-    match criterion {
-        Criterion::Process => answer.owners.iter().map(name).collect(),
-        _ => BTreeSet::new(),
+impl FilteredList for StackList<'_> {
+    const SUBJECT: ListSubject = ListSubject::Stack;
+
+    /// Returns the names of processes with stacks.
+    fn names(&self, criterion: Criterion) -> BTreeSet<String> {
+        let name = |row: &ProcessIdx| self.processes.get(*row).shown_name(false).to_owned();
+        match criterion {
+            Criterion::Process => self.owners.iter().map(name).collect(),
+            _ => BTreeSet::new(),
+        }
     }
 }
 
-impl<'a> StacksAnswer<'a> {
+impl<'a> StackList<'a> {
     fn new(
         source: &Source<'a>,
         args: &StackCriteria,
@@ -105,19 +99,18 @@ impl<'a> StacksAnswer<'a> {
         cancel: &'a Cancel,
     ) -> Result<(Self, Survivors), QueryError> {
         let trace = source.trace;
-        let info = trace.info()?;
         check_clock(trace, source.path, args)?;
         let is_extracted = trace.height(Table::StackEvents)? > 0;
-        let recorded = recorded(trace, is_extracted)?;
         let processes = ProcessList::load(trace)?;
         let frames = Frames::load(trace, names, source.frames, cancel)?;
         let frames = frames.with_system_modules(source.system);
-        let mut rows = counted(recorded.clone(), &processes, args.time, cancel)?;
+        let mut rows = counted(trace, is_extracted, &processes, args.time, cancel)?;
         let mut survivors = Survivors::new(rows.len());
         if args.time.is_some() {
             if rows.is_empty() {
                 // The number of stacks at all times matters only if no stack is in the range.
-                survivors = Survivors::new(counted(recorded, &processes, None, cancel)?.len());
+                survivors =
+                    Survivors::new(counted(trace, is_extracted, &processes, None, cancel)?.len());
             }
             survivors.note(Criterion::MinMaxTime, rows.len());
         }
@@ -155,22 +148,18 @@ impl<'a> StacksAnswer<'a> {
         } else {
             frames.resolve_representative(shown)?;
         }
-        let answer = Self {
-            path: source.path,
-            index: source.index,
-            has_every_stack: is_extracted || info.stack_fragments == 0,
-            info,
+        let list = Self {
+            has_every_stack: is_extracted || trace.info()?.stack_fragments == 0,
             stats,
             passed,
             recorded: recorded_count,
             rows,
-            no_match: None,
             frames,
             bases: ModuleBases::load(trace)?,
             processes,
             owners,
         };
-        Ok((answer, survivors))
+        Ok((list, survivors))
     }
 
     /// Returns the process of a row; only the id is set if the process is unknown.
@@ -179,155 +168,106 @@ impl<'a> StacksAnswer<'a> {
     }
 }
 
-/// Returns the recorded stacks: of every event, or else of handle events (which always have a known process) and of
-/// allocations. Stacks carried by kept provider events are added. The pid is set only if the process is unknown.
-fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryError> {
-    let mut tables = if has_every_stack {
-        vec![vec![
-            trace.column_of(StackEvents::time_ns)?,
-            trace.column_of(StackEvents::process)?,
-            trace.column_of(StackEvents::stack)?,
-            trace.column_of(StackEvents::pid)?,
-        ]]
-    } else {
-        of_objects(trace)?
-    };
-    let carried_columns = vec![
-        trace.column_of(ProviderEvents::time_ns)?,
-        trace.column_of(ProviderEvents::process)?,
-        trace.column_of(ProviderEvents::stack)?,
-        trace.column_of(ProviderEvents::pid)?,
-    ];
-    tables.push(carried_columns);
-    if !has_every_stack {
-        tables.extend(of_allocations(trace)?);
-    }
-    let (process, pid, stack) =
-        (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
-    let with_ids = |columns: Vec<_>| -> Result<LazyFrame, QueryError> {
-        let rows = DataFrame::new_infer_height(columns)?;
-        let unknown_pid = match rows.column(pid) {
-            Ok(_) => when(col(process).is_null()).then(col(pid)).otherwise(lit(NULL)),
-            Err(_) => lit(NULL),
+/// A stack as it was recorded.
+struct RecordedStack {
+    time_ns: Option<i64>,
+    process: Option<ProcessIdx>,
+    pid: Option<u32>,
+    stack: StackIdx,
+}
+
+/// Counts of stacks by process, and by process id if the process is unknown.
+type StackCounts = HashMap<(Option<ProcessIdx>, Option<u32>, StackIdx), u64>;
+
+/// Counts recorded stacks.
+struct StackCounter {
+    /// The time in which they count; `None` for all.
+    time: Option<RangeInclusive<i64>>,
+    counts: StackCounts,
+}
+
+impl StackCounter {
+    /// Counts the stacks of the rows of a table.
+    fn add(&mut self, rows: usize, recorded: impl Fn(usize) -> Option<RecordedStack> + Sync) {
+        let is_in_time = |time_ns: Option<i64>| match &self.time {
+            Some(range) => time_ns.is_some_and(|ns| range.contains(&ns)),
+            None => true,
         };
-        let unknown_pid = unknown_pid.cast(DataType::UInt32).alias(pid);
-        Ok(rows.lazy().filter(col(stack).is_not_null()).with_columns([unknown_pid]))
-    };
-    let tables = tables.into_iter().map(with_ids).collect::<Result<Vec<_>, _>>()?;
-    Ok(concat(tables, UnionArgs::default())?)
-}
+        let rows = (0..rows).into_par_iter().with_min_len(ROWS_AT_ONCE);
+        let parts = rows.fold(StackCounts::new, |mut counts, row| {
+            if let Some(RecordedStack { process, pid, stack, .. }) =
+                recorded(row).filter(|recorded| is_in_time(recorded.time_ns))
+            {
+                let pid = pid.filter(|_| process.is_none());
+                *counts.entry((process, pid, stack)).or_default() += 1;
+            }
+            counts
+        });
+        for (key, count) in parts.collect::<Vec<StackCounts>>().into_iter().flatten() {
+            *self.counts.entry(key).or_default() += count;
+        }
+    }
 
-/// Returns the stacks of object events.
-fn of_objects(trace: &Trace) -> Result<Vec<Vec<Column>>, QueryError> {
-    let (table, columns) = (trace.event_table()?, EventColumns::with_all(trace)?);
-    let (processes, numbering) = (columns.processes()?, table.numbering);
-    let rows = 0..trace.height(Table::Acquisitions)?;
-    let is_handle = |row: &usize| *row < table.allocations;
-    let opened: BooleanChunked =
-        rows.clone().map(|row| Some(is_handle(&row) && table.opening(row).is_some())).collect();
-    let ended: BooleanChunked = rows
-        .clone()
-        .map(|row| Some(is_handle(&row) && table.ending(row) == Some(numbering.ending(row))))
-        .collect();
-    let opener = rows.map(|row| processes.get(numbering.opening(row)).filter(|_| is_handle(&row)));
-    let opener = Option::<ProcessIdx>::column(StackEvents::process.name(), opener.collect());
-    let named = |columns: [Column; 3], mask: Option<&BooleanChunked>| {
-        let names =
-            [StackEvents::time_ns.name(), StackEvents::process.name(), StackEvents::stack.name()];
-        columns
-            .into_iter()
-            .zip(names)
-            .map(|(column, name)| {
-                let column = column.with_name(PlSmallStr::from_static(name));
-                mask.map_or(Ok(column.clone()), |mask| column.filter(mask))
-            })
-            .collect::<PolarsResult<Vec<Column>>>()
-    };
-    Ok(vec![
-        named(
-            [
-                trace.column_of(Acquisitions::opened_ns)?,
-                opener,
-                trace.column_of(Acquisitions::opened_stack)?,
-            ],
-            Some(&opened),
-        )?,
-        named(
-            [
-                trace.column_of(Acquisitions::ended_ns)?,
-                trace.column_of(Acquisitions::process)?,
-                trace.column_of(Acquisitions::ended_stack)?,
-            ],
-            Some(&ended),
-        )?,
-        named(
-            [
-                trace.column_of(Objects::created_ns)?,
-                trace.column_of(Objects::created_process)?,
-                trace.column_of(Objects::created_stack)?,
-            ],
-            None,
-        )?,
-        named(
-            [
-                trace.column_of(Objects::deleted_ns)?,
-                trace.column_of(Objects::deleted_process)?,
-                trace.column_of(Objects::deleted_stack)?,
-            ],
-            None,
-        )?,
-        named(
-            [
-                trace.column_of(ReferenceChanges::time_ns)?,
-                trace.column_of(ReferenceChanges::process)?,
-                trace.column_of(ReferenceChanges::stack)?,
-            ],
-            None,
-        )?,
-    ])
-}
+    /// Counts the stacks of events, given the columns of their table.
+    fn add_rows(
+        &mut self,
+        time_ns: &Numbers<i64>,
+        process: &Numbers<ProcessIdx>,
+        pid: &Numbers<u32>,
+        stack: &Numbers<StackIdx>,
+    ) {
+        self.add(stack.len(), |row| {
+            let (time_ns, process, pid) = (time_ns.get(row), process.get(row), pid.get(row));
+            Some(RecordedStack { time_ns, process, pid, stack: stack.get(row)? })
+        });
+    }
 
-/// Returns the stacks that allocated and the stacks that freed, each in the process of the owner. Ends caused by a
-/// reallocation or by an event of a further part are left out, because their stack is that of another row.
-fn of_allocations(trace: &Trace) -> Result<[Vec<Column>; 2], QueryError> {
-    let allocator = trace.column_of(Acquisitions::allocator)?;
-    let height = trace.height(Table::Allocators)?;
-    let owners = allocator.u32()?.iter().map(|row| row.filter(|row| (*row as usize) < height));
-    let owners = IdxCa::from_iter_options(PlSmallStr::EMPTY, owners);
-    let of_owner = |column: Column| column.take(&owners);
-    let (process, pid) = (
-        of_owner(trace.column_of(Allocators::process)?)?,
-        of_owner(trace.column_of(Allocators::pid)?)?,
-    );
-    let is_elsewhere = is_of_kept_events(trace)?;
-    let is_counted: BooleanChunked = owners
-        .iter()
-        .map(|row| {
-            row.is_some_and(|row| !is_elsewhere.get(row as usize).copied().unwrap_or_default())
-        })
-        .map(Some)
-        .collect();
-    let is_first = &trace.column_of(Acquisitions::part_of)?.is_null() & &is_counted;
-    let is_freed = trace.column_of(Acquisitions::end)?.u32()?.equal(End::Freed.code());
-    let is_freed = &is_freed & &is_counted;
-    let time_ns = PlSmallStr::from_static(StackEvents::time_ns.name());
-    let stack = PlSmallStr::from_static(StackEvents::stack.name());
-    let allocated = [
-        trace.column_of(Acquisitions::opened_ns)?.with_name(time_ns.clone()),
-        process.clone(),
-        trace.column_of(Acquisitions::opened_stack)?.with_name(stack.clone()),
-        pid.clone(),
-    ];
-    let freed = [
-        trace.column_of(Acquisitions::ended_ns)?.with_name(time_ns),
-        process,
-        trace.column_of(Acquisitions::ended_stack)?.with_name(stack),
-        pid,
-    ];
-    let filtered = |columns: [Column; 4], mask: &BooleanChunked| {
-        columns.iter().map(|column| column.filter(mask)).collect::<PolarsResult<Vec<_>>>()
-    };
-    Ok([filtered(allocated, &is_first)?, filtered(freed, &is_freed)?])
+    /// Counts the stacks of object events.
+    fn add_objects(&mut self, trace: &Trace) -> Result<(), QueryError> {
+        let (times, columns) = (EventTimes::load(trace)?, EventColumns::with_all(trace)?);
+        let (processes, stacks, table) = (columns.processes()?, columns.stacks()?, &times.table);
+        self.add(table.height(), |event| {
+            let stack = stacks.get(event)?;
+            // An unmap that ended several views counts once.
+            if let Some(row) = table.numbering.acquisition(event).map(AcquisitionIdx::row)
+                && ![table.opening(row), table.ending(row)].contains(&Some(event))
+            {
+                return None;
+            }
+            let (time_ns, process) = (times.get(event), processes.get(event));
+            Some(RecordedStack { time_ns, process, pid: None, stack })
+        });
+        Ok(())
+    }
+
+    /// Counts the stacks that allocated and the stacks that freed, each in the process of the owner. Ends caused by a
+    /// reallocation or by an event of a further part are left out, because their stack is that of another row.
+    fn add_allocations(&mut self, trace: &Trace) -> Result<(), QueryError> {
+        let (allocator, is_elsewhere) =
+            (trace.values(Acquisitions::allocator)?, is_of_kept_events(trace)?);
+        let (process, pid) = (trace.values(Allocators::process)?, trace.values(Allocators::pid)?);
+        let recorded = |row: usize, time_ns, stack| {
+            let owner = allocator.get(row)?.row();
+            let (process, pid) = (process.get(owner), pid.get(owner));
+            let is_counted = is_elsewhere.get(owner).is_some_and(|is_elsewhere| !is_elsewhere);
+            is_counted.then_some(RecordedStack { time_ns, process, pid, stack })
+        };
+        let (opened_ns, opened_stack) =
+            (trace.values(Acquisitions::opened_ns)?, trace.values(Acquisitions::opened_stack)?);
+        let part_of = trace.values(Acquisitions::part_of)?;
+        self.add(allocator.len(), |row| {
+            let stack = opened_stack.get(row).filter(|_| part_of.get(row).is_none())?;
+            recorded(row, opened_ns.get(row), stack)
+        });
+        let (ended_ns, ended_stack) =
+            (trace.values(Acquisitions::ended_ns)?, trace.values(Acquisitions::ended_stack)?);
+        let table = trace.event_table()?;
+        self.add(allocator.len(), |row| {
+            let stack = ended_stack.get(row).filter(|_| table.end(row) == Some(End::Freed))?;
+            recorded(row, ended_ns.get(row), stack)
+        });
+        Ok(())
+    }
 }
 
 /// Returns whether the events of each allocator are kept as provider events, which have their stacks.
@@ -345,33 +285,39 @@ fn is_of_kept_events(trace: &Trace) -> Result<Vec<bool>, QueryError> {
         .collect())
 }
 
-/// Counts how often each stack was recorded in each process.
+/// Counts how often each stack was recorded in each process: stacks of every event, or else of handle events (which
+/// always have a known process) and of allocations. Stacks carried by kept provider events are added.
 fn counted(
-    mut rows: LazyFrame,
+    trace: &Trace,
+    has_every_stack: bool,
     processes: &ProcessList,
     time: Option<TimeRange>,
     cancel: &Cancel,
 ) -> Result<Vec<ProcessStack>, QueryError> {
-    let (process, pid, stack) =
-        (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
-    if let Some(range) = time.map(|range| range.nanoseconds()) {
-        let time = || col(StackEvents::time_ns.name());
-        rows = rows.filter(time().gt_eq(lit(*range.start())).and(time().lt_eq(lit(*range.end()))));
+    cancel.check()?;
+    let time = time.map(|range| range.nanoseconds());
+    let mut counter = StackCounter { time, counts: StackCounts::new() };
+    if has_every_stack {
+        counter.add_rows(
+            &trace.values(StackEvents::time_ns)?,
+            &trace.values(StackEvents::process)?,
+            &trace.values(StackEvents::pid)?,
+            &trace.values(StackEvents::stack)?,
+        );
+    } else {
+        counter.add_objects(trace)?;
+        counter.add_allocations(trace)?;
     }
+    counter.add_rows(
+        &trace.values(ProviderEvents::time_ns)?,
+        &trace.values(ProviderEvents::process)?,
+        &trace.values(ProviderEvents::pid)?,
+        &trace.values(ProviderEvents::stack)?,
+    );
     cancel.check()?;
-    let keys = [process, stack, pid].map(col);
-    let count = len().cast(DataType::UInt64).alias(COUNT);
-    let counted = rows.group_by(keys).agg([count]).collect()?;
-    cancel.check()?;
-    let counts = u64::values(counted.column(COUNT)?)?;
-    let stacks = StackIdx::values(counted.column(stack)?)?;
-    let in_process = Option::<ProcessIdx>::values(counted.column(process)?)?;
-    let pids = Option::<u32>::values(counted.column(pid)?)?;
-    Ok((0..counts.len())
-        .filter_map(|row| {
-            let process = in_process.get(row);
-            let pid = pids.get(row).unwrap_or_else(|| processes.known_or_invalid(process).pid);
-            Some(ProcessStack { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
-        })
-        .collect())
+    let counted = counter.counts.into_iter().map(|((process, pid, stack), count)| {
+        let pid = pid.unwrap_or_else(|| processes.known_or_invalid(process).pid);
+        ProcessStack { count, pid, process, stack }
+    });
+    Ok(counted.collect())
 }

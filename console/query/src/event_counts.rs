@@ -2,7 +2,6 @@
 //! per event, so only providers need to be summed up.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
 
 use handlescope_model::TableRows;
 use handlescope_model::tables::{EventCount, EventCounts};
@@ -10,25 +9,23 @@ use handlescope_model::tables::{EventCount, EventCounts};
 use super::context::Source;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
-use super::no_match::{FilteredList, ListSubject, NoMatch};
+use super::list_answer::{FilteredList, ListAnswer, list_answers};
+use super::no_match::ListSubject;
 use crate::criteria::EventCriteria;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
 
+/// What `.dump Events` says about one trace.
+pub type EventsAnswer<'a> = ListAnswer<'a, CountedEvents>;
+
 /// The events of one trace.
-pub struct EventsAnswer<'a> {
-    /// The file as the user named it.
-    pub path: &'a Path,
-    /// Number of the trace in the session.
-    pub index: usize,
+pub struct CountedEvents {
     /// Events that passed. Providers with the most events come first, and so do the most frequent events of each.
     pub rows: Vec<CountedEvent>,
     /// Number of events counted in the rows.
     pub total: u64,
     /// Whether these are the single events kept by the extract rather than all events of the source.
     pub is_of_kept: bool,
-    /// Reason for an empty answer; `None` if something passed in this trace or another.
-    pub no_match: Option<NoMatch>,
 }
 
 /// A kind of event.
@@ -82,7 +79,7 @@ pub fn event_counts<'a>(
     args: &EventCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<EventsAnswer<'a>>, QueryError> {
-    let answer = |source: &Source<'a>, args: &EventCriteria| {
+    list_answers(sources, args, |source, args| {
         cancel.check()?;
         let table = EventCounts::read(source.trace)?;
         let mut rows: Vec<CountedEvent> = table.rows().map(CountedEvent::new).collect();
@@ -92,14 +89,16 @@ pub fn event_counts<'a>(
             row.is_of_provider(filter)
         });
         survivors.keep(Criterion::Event, &args.event, &mut rows, |filter, row| row.matches(filter));
-        Ok((EventsAnswer::new(source, rows, total, false), survivors))
-    };
-    let list = FilteredList {
-        subject: ListSubject::EventKind,
-        names: |answer: &EventsAnswer<'_>, criterion| names(answer.rows.iter(), criterion),
-        no_match: |answer| &mut answer.no_match,
-    };
-    list.answers(sources, args, answer)
+        Ok((CountedEvents::new(rows, total, false), survivors))
+    })
+}
+
+impl FilteredList for CountedEvents {
+    const SUBJECT: ListSubject = ListSubject::EventKind;
+
+    fn names(&self, criterion: Criterion) -> BTreeSet<String> {
+        names(self.rows.iter(), criterion)
+    }
 }
 
 /// Returns the names of providers or events.
@@ -114,14 +113,9 @@ pub fn names<'e>(
     }
 }
 
-impl<'a> EventsAnswer<'a> {
-    /// Makes an answer and sorts its rows.
-    pub fn new(
-        source: &Source<'a>,
-        mut rows: Vec<CountedEvent>,
-        total: u64,
-        is_of_kept: bool,
-    ) -> Self {
+impl CountedEvents {
+    /// Sorts the rows.
+    pub fn new(mut rows: Vec<CountedEvent>, total: u64, is_of_kept: bool) -> Self {
         let mut counts: HashMap<String, u64> = HashMap::new();
         for row in &rows {
             let sum = counts.entry(row.shown_provider().to_owned()).or_default();
@@ -134,7 +128,6 @@ impl<'a> EventsAnswer<'a> {
             let event = (u64::MAX - count, kind.clone(), name.clone());
             (u64::MAX - provider_count, provider, event)
         });
-        let (path, index) = (source.path, source.index);
-        Self { path, index, rows, total, is_of_kept, no_match: None }
+        Self { rows, total, is_of_kept }
     }
 }

@@ -35,6 +35,7 @@ mod handle_counts;
 mod ignored;
 mod info;
 mod inventory;
+mod list_answer;
 mod listing;
 mod modules;
 mod no_match;
@@ -68,7 +69,7 @@ pub use self::acquired::{
 };
 pub use self::allocations::allocated_kinds;
 pub use self::amounts::{Amount, ByteAmounts, Counts};
-pub use self::answer::{Domain, TraceAnswer};
+pub use self::answer::{About, Domain, TraceAnswer};
 pub use self::call_stacks::{ProcessStack, StacksAnswer, call_stacks};
 pub use self::context::Source;
 pub use self::counts::{CountRow, CountRows};
@@ -95,9 +96,8 @@ pub use self::growth::{
 };
 pub use self::gui_handles::GuiHandles;
 pub use self::handle_counts::{CountBy, CountedHandles, HandleCounts};
-pub use self::listing::{
-    EventListing, ListedDuplicate, ListedEvent, ListedUnseenClose, ListedView,
-};
+pub use self::list_answer::ListAnswer;
+pub use self::listing::{ListedDuplicate, ListedEvent, ListedObject};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
 pub use self::no_match::{ListSubject, NoMatch};
 pub use self::object_ref::{FileAnswer, ObjectRefAnswer, ObjectsLeftOut, object_ref};
@@ -106,14 +106,15 @@ pub use self::polars_reason::start_engine;
 pub use self::pretty_names::pretty_name;
 pub use self::processes::{ListedProcess, ProcessAnswer, processes};
 pub use self::provider_events::{
-    FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, provider_events, single_event_counts,
+    FieldValue, NamedField, ProviderEventList, ProviderEventsAnswer, SingleEvent, provider_events,
+    single_event_counts,
 };
 pub use self::resources::{
     AllocatedKind, AllocationsOverview, ResourceGroup, ResourceGroups, ResourceStats,
     ResourcesAnswer, allocations_overview, resources,
 };
 pub use self::selection::{EventMask, SelectedObject, Selection};
-pub use self::stats::{StatsAnswer, stats};
+pub use self::stats::{StatsAnswer, TraceStats, stats};
 pub use self::symbols::{AllNames, all_names};
 pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
 pub use self::tables::PerProcess;

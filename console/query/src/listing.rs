@@ -1,7 +1,8 @@
-//! Lists objects and their events.
+//! Objects and their events as every format prints them.
 
 use std::sync::Arc;
 
+use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
 use handlescope_model::tables::{Acquisitions, ClosedUnseen, Names, Objects};
 use handlescope_model::{
     ArchiveError, EventColumns, EventHandles, EventKind, EventProcesses, EventTimes, EventValues,
@@ -10,8 +11,11 @@ use handlescope_model::{
 };
 
 use super::context::FileContext;
-use super::selection::Selection;
+use super::object_ref::{FileAnswer, ObjectsLeftOut};
+use super::selection::{SelectedObject, Selection};
 use super::stacks::StackSet;
+use super::tables::ProcessInfo;
+use super::targets::{PROCESS, THREAD, Target};
 use handlescope_session::cancel::{Cancelled, Poll};
 
 /// The columns that printing needs.
@@ -42,8 +46,20 @@ pub struct EventListing {
     file_object: ViewValues<u64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ListedEvent {
+/// An object that passed. What is said of it does not depend on filters of its events, except `events` and `kinds`.
+#[derive(Clone, Copy)]
+pub struct ListedObject<'a> {
+    pub file: &'a FileAnswer<'a>,
+    selected: SelectedObject,
+    listing: &'a EventListing,
+}
+
+/// An event of an object.
+#[derive(Clone, Copy)]
+pub struct ListedEvent<'a> {
+    listing: &'a EventListing,
+    /// Number of the event in its trace.
+    number: usize,
     /// Kind of the event.
     pub kind: EventKind,
     /// Nanoseconds since session start; `None` in a trace without a clock.
@@ -128,102 +144,28 @@ impl EventListing {
         })
     }
 
-    /// Returns the kernel address of an object; `None` if the source does not have it.
-    pub fn pointer(&self, object: ObjectIdx) -> Option<u64> {
-        self.pointer.get(object.row()).filter(|pointer| self.has_clock || *pointer != 0)
-    }
-
-    pub fn name(&self, object: ObjectIdx) -> Option<&str> {
-        self.names.get(self.name.get(object.row())?.row())
-    }
-
-    /// Whether more than one process used it.
-    pub fn is_multiprocess(&self, object: ObjectIdx) -> bool {
-        self.is_multiprocess.get(object.row())
-    }
-
-    /// Whether two handles were open at once.
-    pub fn is_overlapped(&self, object: ObjectIdx) -> bool {
-        self.is_overlapped.get(object.row())
-    }
-
-    /// Returns owner row and value of each handle of an object in the final rundown. A list that only counts handles
-    /// has no values.
-    pub fn existing(&self, object: ObjectIdx) -> impl Iterator<Item = (ProcessIdx, Option<u64>)> {
-        self.times.table.listed(object).map(|row| {
-            let owner = self.owner.get(row).unwrap_or(ProcessIdx::NONE);
-            (owner, self.key.get(row).filter(|key| *key != 0 || !self.is_list))
-        })
-    }
-
     /// Returns an event; `None` for a kind unknown to this version.
-    pub fn event(&self, event: usize) -> Option<ListedEvent> {
+    pub fn event(&self, number: usize) -> Option<ListedEvent<'_>> {
         Some(ListedEvent {
-            kind: self.times.table.kind(event)?,
-            time_ns: self.time_ns(event),
-            process: self.process.get(event).unwrap_or(ProcessIdx::NONE),
-            tid: match self.tid.get(event) {
+            listing: self,
+            number,
+            kind: self.kind(number)?,
+            time_ns: self.time_ns(number),
+            process: self.process.get(number).unwrap_or(ProcessIdx::NONE),
+            tid: match self.tid.get(number) {
                 None | Some(0) if !self.has_clock => None,
                 tid => Some(tid.unwrap_or_default()),
             },
-            stack: self.stack.get(event),
-            leaked: self.times.table.is_leaked(event),
-            closed_at_exit: self.times.table.is_closed_at_exit(event),
-            handle: self.handle.get(event),
+            stack: self.stack.get(number),
+            leaked: self.times.table.is_leaked(number),
+            closed_at_exit: self.times.table.is_closed_at_exit(number),
+            handle: self.handle.get(number),
         })
     }
 
     /// Returns the kind of an event.
     pub fn kind(&self, event: usize) -> Option<EventKind> {
         self.times.table.kind(event)
-    }
-
-    /// Returns the row of the child that inherited the handle of a duplicate.
-    pub fn inherited_by(&self, event: usize) -> Option<ProcessIdx> {
-        self.process.inherited_by(event)
-    }
-
-    /// Returns the unseen close of what an event opened, if the trace lost the close.
-    pub fn unseen_close(&self, event: usize) -> Option<ListedUnseenClose> {
-        Some(ListedUnseenClose {
-            evidence: self.times.table.closed_unseen(event)?,
-            after_ns: self.closed_after_ns.get(event),
-            before_ns: self.times.closed_before_ns(event),
-        })
-    }
-
-    /// Returns the process whose thread made an event; for a duplicate, the owner of its handle.
-    pub fn actor(&self, row: usize, event: &ListedEvent) -> ProcessIdx {
-        let caller = match event.kind {
-            EventKind::HandleDuplicate => None,
-            _ => self.process.caller(row),
-        };
-        caller.unwrap_or(event.process)
-    }
-
-    /// Returns the extra values of a duplicate.
-    pub fn duplicate(&self, event: usize) -> ListedDuplicate {
-        ListedDuplicate {
-            source_process: self.source_process.get(event),
-            source_handle: self.source_handle.get(event),
-            caller_process: self.process.caller(event),
-            inherited_by: self.process.inherited_by(event),
-        }
-    }
-
-    /// Returns the extra values of a map or unmap.
-    pub fn view(&self, event: usize) -> ListedView {
-        ListedView {
-            base: self.view_base.get(event),
-            size: self.view_size.get(event).map(|size| size as u64),
-            offset: self.byte_offset.get(event),
-            file_object: self.file_object.get(event),
-        }
-    }
-
-    /// Returns the change of the reference count.
-    pub fn ref_delta(&self, event: usize) -> Option<i32> {
-        self.times.table.delta(event)
     }
 
     /// Returns the time of an event; `None` in a trace without a clock.
@@ -235,19 +177,6 @@ impl EventListing {
     pub fn sort(&self, selection: &mut Selection) {
         let table = &self.times.table;
         selection.objects.sort_by_key(|selected| self.times.get(selected.create(table)?.row()));
-    }
-
-    /// Returns the events of an object in the order they happened.
-    pub fn events_in_order(&self, file: &FileContext<'_>, object: ObjectIdx) -> Vec<usize> {
-        let mut events = Vec::new();
-        self.times.in_order(file.trace, object, &mut events);
-        events
-    }
-
-    /// Returns when an object was created and ended, before any filter; `None` if unknown.
-    pub fn ends_ns(&self, object: ObjectIdx) -> [Option<i64>; 2] {
-        let ends = [self.times.table.create_event(object), self.times.destroy_event(object)];
-        ends.map(|event| self.time_ns(event?.row()))
     }
 
     /// Returns the stacks of all remaining events.
@@ -267,5 +196,206 @@ impl EventListing {
             }
         }
         Ok(stacks)
+    }
+}
+
+impl ListedEvent<'_> {
+    /// Returns the process whose thread made it; for a duplicate, the owner of its handle.
+    pub fn actor(&self) -> ProcessIdx {
+        let caller = match self.kind {
+            EventKind::HandleDuplicate => None,
+            _ => self.listing.process.caller(self.number),
+        };
+        caller.unwrap_or(self.process)
+    }
+
+    /// Returns the unseen close of what it opened, if the trace lost the close.
+    pub fn unseen_close(&self) -> Option<ListedUnseenClose> {
+        let EventListing { times, closed_after_ns, .. } = self.listing;
+        Some(ListedUnseenClose {
+            evidence: times.table.closed_unseen(self.number)?,
+            after_ns: closed_after_ns.get(self.number),
+            before_ns: times.closed_before_ns(self.number),
+        })
+    }
+
+    /// Returns the extra values of a duplicate.
+    pub fn duplicate(&self) -> Option<ListedDuplicate> {
+        let EventListing { process, source_process, source_handle, .. } = self.listing;
+        (self.kind == EventKind::HandleDuplicate).then(|| ListedDuplicate {
+            source_process: source_process.get(self.number),
+            source_handle: source_handle.get(self.number),
+            caller_process: process.caller(self.number),
+            inherited_by: process.inherited_by(self.number),
+        })
+    }
+
+    /// Returns the extra values of a map or unmap.
+    pub fn view(&self) -> Option<ListedView> {
+        let EventListing { view_base, view_size, byte_offset, file_object, .. } = self.listing;
+        VIEWS.contains(self.kind).then(|| ListedView {
+            base: view_base.get(self.number),
+            size: view_size.get(self.number).map(|size| size as u64),
+            offset: byte_offset.get(self.number),
+            file_object: file_object.get(self.number),
+        })
+    }
+
+    /// Returns the change of the reference count.
+    pub fn ref_delta(&self) -> Option<i32> {
+        self.listing.times.table.delta(self.number)
+    }
+}
+
+impl FileAnswer<'_> {
+    /// Returns the objects that are listed, in order; none if only sums or groups were requested.
+    pub fn objects(&self) -> impl Iterator<Item = ListedObject<'_>> {
+        self.listing.iter().flat_map(move |listing| {
+            let listed = move |&selected: &_| ListedObject { file: self, selected, listing };
+            self.selection.objects().iter().map(listed)
+        })
+    }
+}
+
+impl<'a> ListedObject<'a> {
+    fn object(self) -> ObjectIdx {
+        self.selected.object()
+    }
+
+    /// Returns the id that users see, from 1.
+    pub fn id(self) -> u64 {
+        self.selected.id()
+    }
+
+    /// Returns the kernel address; `None` if the source does not have it.
+    pub fn pointer(self) -> Option<u64> {
+        let EventListing { pointer, has_clock, .. } = self.listing;
+        pointer.get(self.object().row()).filter(|pointer| *has_clock || *pointer != 0)
+    }
+
+    pub fn name(self) -> Option<&'a str> {
+        self.listing.names.get(self.listing.name.get(self.object().row())?.row())
+    }
+
+    pub fn type_name(self) -> &'a str {
+        let tables = &self.file.file;
+        tables.types.get(tables.objects.type_id(self.object()))
+    }
+
+    pub fn is_mapping(self) -> bool {
+        self.file.file.objects.is_mapping(self.object())
+    }
+
+    /// Whether more than one process used it.
+    pub fn is_multiprocess(self) -> bool {
+        self.listing.is_multiprocess.get(self.object().row())
+    }
+
+    /// Whether two handles were open at once.
+    pub fn is_overlapped(self) -> bool {
+        self.listing.is_overlapped.get(self.object().row())
+    }
+
+    /// Returns when it was created and ended; `None` if unknown.
+    pub fn ends_ns(self) -> [Option<i64>; 2] {
+        let EventListing { times, .. } = self.listing;
+        let ends = [times.table.create_event(self.object()), times.destroy_event(self.object())];
+        ends.map(|event| self.listing.time_ns(event?.row()))
+    }
+
+    /// Returns its lifetime; `None` if its creation or end is unknown.
+    pub fn lifetime_ns(self) -> Option<i64> {
+        let [created_ns, ended_ns] = self.ends_ns();
+        rules::lifetime_ns(created_ns, ended_ns)
+    }
+
+    /// Returns the time of the creation that filters left.
+    pub fn left_create_ns(self) -> Option<i64> {
+        let create = self.selected.create(&self.file.file.objects.table)?;
+        self.listing.time_ns(create.row())
+    }
+
+    /// Whether the trace has the event that created it.
+    pub fn has_create(self) -> bool {
+        self.file.file.objects.table.create_event(self.object()).is_some()
+    }
+
+    /// Whether the trace has the event that ended it.
+    pub fn has_end(self) -> bool {
+        self.file.file.objects.table.has_destroy_event(self.object())
+    }
+
+    /// Returns the process that created it, if the trace has its creation.
+    pub fn creator(self) -> Option<&'a ProcessInfo> {
+        let create = self.file.file.objects.table.create_event(self.object())?;
+        Some(self.file.file.processes.get(self.listing.event(create.row())?.process))
+    }
+
+    /// Returns the process or thread that handles to it refer to, if that was asked for: `Some(None)` if it is unknown,
+    /// and `None` for objects of other types.
+    pub fn target(self) -> Option<Option<&'a Target>> {
+        let targets = self.file.targets.as_ref()?;
+        [PROCESS, THREAD].contains(&self.type_name()).then(|| targets.of_object(self.object()))
+    }
+
+    /// Returns owner row and value of each of its handles in the final rundown. A list that only counts handles has no
+    /// values.
+    pub fn existing(self) -> impl Iterator<Item = (ProcessIdx, Option<u64>)> + 'a {
+        let EventListing { times, owner, key, is_list, .. } = self.listing;
+        times.table.listed(self.object()).map(move |row| {
+            let owner = owner.get(row).unwrap_or(ProcessIdx::NONE);
+            (owner, key.get(row).filter(|key| *key != 0 || !is_list))
+        })
+    }
+
+    /// Returns its remaining events in time order.
+    pub fn events(self) -> impl Iterator<Item = ListedEvent<'a>> {
+        self.numbers().filter_map(move |number| self.listing.event(number))
+    }
+
+    /// Returns the kinds of its remaining events in time order.
+    pub fn kinds(self) -> impl Iterator<Item = EventKind> + 'a {
+        self.numbers().filter_map(move |number| self.listing.kind(number))
+    }
+
+    /// Returns the events of duplicates that a child inherited, in no particular order, and whom by.
+    pub fn inherited(self) -> impl Iterator<Item = (ListedEvent<'a>, ProcessIdx)> {
+        self.file.file.objects.events(self.object()).filter_map(move |number| {
+            let child = self.listing.process.inherited_by(number)?;
+            Some((self.listing.event(number)?, child))
+        })
+    }
+
+    /// Returns the highest reference count that the trace shows, counting from 0.
+    pub fn max_ref_count(self) -> i64 {
+        let events = self.file.file.objects.events(self.object());
+        let counts = events.filter_map(|event| self.listing.times.table.delta(event)).scan(
+            0,
+            |sum, delta| {
+                *sum += i64::from(delta);
+                Some(*sum)
+            },
+        );
+        counts.max().unwrap_or_default().max(0)
+    }
+
+    /// Counts it as an object that is not printed.
+    pub fn left_out(self) -> ObjectsLeftOut {
+        let opened = self.kinds().filter(|kind| OPENING.contains(*kind)).count();
+        let existing =
+            if self.kinds().any(|kind| WITH_HANDLE.contains(kind) || VIEWS.contains(kind)) {
+                0
+            } else {
+                // Handles that were open all the time have no events.
+                self.file.file.objects.table.listed(self.object()).count()
+            };
+        let (handles, views) = if self.is_mapping() { (0, opened) } else { (opened, 0) };
+        ObjectsLeftOut { objects: 1, handles, views, existing }
+    }
+
+    fn numbers(self) -> impl Iterator<Item = usize> + 'a {
+        let mut events = Vec::new();
+        self.listing.times.in_order(self.file.file.trace, self.object(), &mut events);
+        events.into_iter().filter(move |event| self.file.selection.events.contains(*event))
     }
 }

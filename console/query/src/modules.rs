@@ -2,16 +2,15 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Arc;
 
-use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules, TraceInfo};
+use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules};
 use handlescope_model::{ProcessIdx, TableRows};
 
 use super::context::Source;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
-use super::no_match::{FilteredList, ListSubject, NoMatch};
+use super::list_answer::{FilteredList, ListAnswer, list_answers};
+use super::no_match::ListSubject;
 use super::tables::{ProcessInfo, ProcessList};
 use super::volumes::Volumes;
 use crate::criteria::ModuleCriteria;
@@ -22,12 +21,11 @@ use handlescope_session::filter::Filter;
 /// for one program is not meant to match them.
 const KERNEL: (&str, u32) = ("System", 4);
 
+/// What `.dump Module` and `.dump Version` say about one trace.
+pub type ModuleAnswer<'a> = ListAnswer<'a, ModuleList>;
+
 /// The modules of one trace.
-pub struct ModuleAnswer<'a> {
-    /// The file as the user named it.
-    pub path: &'a Path,
-    /// Number of the trace in the session.
-    pub index: usize,
+pub struct ModuleList {
     /// Modules that passed, sorted by name (ignoring case) and then by path.
     pub modules: Vec<LoadedModule>,
     /// Total number of modules.
@@ -36,9 +34,6 @@ pub struct ModuleAnswer<'a> {
     pub processes: ProcessList,
     /// Drive letters of the trace.
     pub volumes: Volumes,
-    pub info: Arc<TraceInfo>,
-    /// Reason for an empty answer; `None` if there is a module in this trace or another.
-    pub no_match: Option<NoMatch>,
 }
 
 /// A module and its mappings.
@@ -64,16 +59,6 @@ pub enum Loader {
 }
 
 impl LoadedModule {
-    /// Keeps the loads of processes that pass; returns whether any are left.
-    fn keep_loads(
-        &mut self,
-        processes: &ProcessList,
-        passes: impl Fn(&ProcessInfo) -> bool,
-    ) -> bool {
-        self.loads.retain(|load| passes(&loader(load, processes)));
-        !self.loads.is_empty()
-    }
-
     /// Returns the loaders of the module, each once: the kernel first, then processes by id.
     pub fn loaders(&self) -> Vec<Loader> {
         let loaders: BTreeSet<Loader> = self
@@ -98,7 +83,7 @@ pub fn modules<'a>(
     args: &ModuleCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<ModuleAnswer<'a>>, QueryError> {
-    let answer = |source: &Source<'a>, args: &ModuleCriteria| {
+    list_answers(sources, args, |source, args| {
         cancel.check()?;
         let trace = source.trace;
         let mut modules: Vec<LoadedModule> = Modules::read(trace)?
@@ -118,7 +103,8 @@ pub fn modules<'a>(
         let mut survivors = Survivors::new(total);
         for (criterion, part) in args.loaders.parts() {
             survivors.keep(criterion, &Some(part), &mut modules, |part, module| {
-                module.keep_loads(&processes, |process| part.matches(process, false))
+                module.loads.retain(|load| part.matches(&loader(load, &processes), false));
+                !module.loads.is_empty()
             });
         }
         survivors.keep(Criterion::Dll, &args.name, &mut modules, |filter, loaded| {
@@ -130,30 +116,26 @@ pub fn modules<'a>(
         modules.sort_by_cached_key(|LoadedModule { module, .. }| {
             (module.name.to_lowercase(), module.path.clone())
         });
-        let (path, index, info) = (source.path, source.index, trace.info()?);
-        let no_match = None;
-        let answer =
-            ModuleAnswer { path, index, modules, total, processes, volumes, info, no_match };
-        Ok((answer, survivors))
-    };
-    let list = FilteredList {
-        subject: ListSubject::Module,
-        names,
-        no_match: |answer| &mut answer.no_match,
-    };
-    list.answers(sources, args, answer)
+        Ok((ModuleList { modules, total, processes, volumes }, survivors))
+    })
 }
 
-/// Returns the names of modules or of the processes that loaded them.
-fn names(answer: &ModuleAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
-    let modules = answer.modules.iter();
-    match criterion {
-        Criterion::Dll => modules.map(|loaded| loaded.module.name.clone()).collect(),
-        Criterion::Process => modules
-            .flat_map(|loaded| &loaded.loads)
-            .map(|load| loader(load, &answer.processes).known_name().unwrap_or_default().to_owned())
-            .collect(),
-        _ => BTreeSet::new(),
+impl FilteredList for ModuleList {
+    const SUBJECT: ListSubject = ListSubject::Module;
+
+    /// Returns the names of modules or of the processes that loaded them.
+    fn names(&self, criterion: Criterion) -> BTreeSet<String> {
+        let modules = self.modules.iter();
+        match criterion {
+            Criterion::Dll => modules.map(|loaded| loaded.module.name.clone()).collect(),
+            Criterion::Process => modules
+                .flat_map(|loaded| &loaded.loads)
+                .map(|load| {
+                    loader(load, &self.processes).known_name().unwrap_or_default().to_owned()
+                })
+                .collect(),
+            _ => BTreeSet::new(),
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use handlescope_model::tables::{Acquisitions, Names, ObjectTypes, ResourceKind};
 use handlescope_model::{Trace, TypeId};
 
 use super::context::FileContext;
-use super::context::Source;
 use super::criteria::{ObjectCriteria, ProcessCriteria};
 use super::criterion::{Criteria, Criterion, GivenCriterion, Survivors, ValueSyntax};
 use super::error::QueryError;
@@ -164,55 +163,6 @@ impl Candidates {
     pub fn new(value: &str, existing: BTreeSet<String>) -> Self {
         Self { similar: like(value, existing.clone()), existing }
     }
-}
-
-/// How a list explains that it has no rows.
-pub struct FilteredList<T> {
-    pub subject: ListSubject,
-    /// Returns the names of its rows that a criterion looks at.
-    pub names: fn(&T, Criterion) -> BTreeSet<String>,
-    /// Returns the field of an answer for the reason.
-    pub no_match: fn(&mut T) -> &mut Option<NoMatch>,
-}
-
-impl<T> FilteredList<T> {
-    /// Returns one answer for each trace; if no answer has rows, each gets the reason.
-    pub fn answers<'a, C: Criteria>(
-        &self,
-        sources: &[Source<'a>],
-        criteria: &C,
-        answer: impl Fn(&Source<'a>, &C) -> Result<(T, Survivors), QueryError>,
-    ) -> Result<Vec<T>, QueryError> {
-        let answers = sources
-            .iter()
-            .map(|source| answer(source, criteria))
-            .collect::<Result<Vec<_>, QueryError>>()?;
-        explained(sources, answers, self.no_match, |source, survivors| {
-            let names = |passed: &C, criterion, value: &_| {
-                Ok(Candidates::new(value, (self.names)(&answer(source, passed)?.0, criterion)))
-            };
-            NoMatch::new(self.subject, criteria, survivors, names, |criteria| {
-                Ok(!answer(source, criteria)?.1.are_none())
-            })
-        })
-    }
-}
-
-/// Returns one answer for each trace; if no answer has rows, each gets the reason that `find` returns.
-pub fn explained<'a, T>(
-    sources: &[Source<'a>],
-    mut answers: Vec<(T, Survivors)>,
-    no_match_of: fn(&mut T) -> &mut Option<NoMatch>,
-    find: impl Fn(&Source<'a>, &Survivors) -> Result<Option<NoMatch>, QueryError>,
-) -> Result<Vec<T>, QueryError> {
-    if answers.iter().all(|(_, survivors)| survivors.are_none()) {
-        for ((answer, survivors), source) in answers.iter_mut().zip(sources) {
-            let no_match = find(source, survivors)?;
-            *no_match_of(answer) =
-                no_match.map(|found| found.with_recorded_time(source.trace)).transpose()?;
-        }
-    }
-    Ok(answers.into_iter().map(|(answer, _)| answer).collect())
 }
 
 /// Counts the objects left by each criterion out of those left by the criteria named before it. Some criteria take

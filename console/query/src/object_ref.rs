@@ -3,9 +3,8 @@
 use super::tables::ProcessInfo;
 use std::ops::AddAssign;
 
-use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
 use handlescope_model::tables::Acquisitions;
-use handlescope_model::{AcquisitionIdx, EventColumns, EventPart, ObjectIdx, StackIdx, Trace};
+use handlescope_model::{AcquisitionIdx, EventColumns, EventPart, StackIdx, Trace};
 use rayon::prelude::*;
 
 use super::acquired::events_of_suspect;
@@ -23,10 +22,10 @@ use super::handle_counts::{CountedHandles, HandleCounts};
 use super::listing::EventListing;
 use super::no_match::NoMatch;
 use super::objects::ObjectTable;
-use super::selection::{SelectedObject, Selection};
+use super::selection::Selection;
 use super::stacks::StackSet;
 use super::suspect_rows::check;
-use super::targets::{PROCESS, THREAD, Target, Targets};
+use super::targets::Targets;
 use super::totals::Totals;
 use super::trimmed_stacks::TrimmedStacks;
 use super::unnamed_methods;
@@ -339,14 +338,6 @@ impl<'a> FileAnswer<'a> {
         })
     }
 
-    /// The process or thread that handles to an object refer to, if that was asked for: `Some(None)` if it is unknown, and
-    /// `None` for objects of other types.
-    pub fn target(&self, object: ObjectIdx) -> Option<Option<&Target>> {
-        let targets = self.targets.as_ref()?;
-        let type_name = self.file.types.get(self.file.objects.type_id(object));
-        [PROCESS, THREAD].contains(&type_name).then(|| targets.of_object(object))
-    }
-
     /// Keeps the objects that `-TopN` selects, in their order and with their stacks, and counts the others.
     ///
     /// # Errors
@@ -356,31 +347,15 @@ impl<'a> FileAnswer<'a> {
         let objects = self.selection.objects();
         let end = skip.saturating_add(take).min(objects.len());
         let shown = skip.min(end)..end;
-        let others = objects[..shown.start].iter().chain(&objects[shown.end..]);
+        let others = self.objects().take(shown.start).chain(self.objects().skip(shown.end));
         let mut left_out = ObjectsLeftOut::default();
-        others.for_each(|object| left_out += self.left_out_object(listing, *object));
+        others.for_each(|object| left_out += object.left_out());
         self.left_out = left_out;
         self.selection.objects = objects[shown].to_vec();
         if let (Some(stacks), Some(frames)) = (&mut self.about.shown_stacks, &self.file.frames) {
             *stacks = listing.stacks(&self.file, &self.selection, frames.stacks.len())?;
         }
         Ok(())
-    }
-
-    /// Counts one object that is not printed.
-    fn left_out_object(&self, listing: &EventListing, selected: SelectedObject) -> ObjectsLeftOut {
-        let kinds = || self.events(selected).filter_map(|row| listing.kind(row));
-        let opened = kinds().filter(|kind| OPENING.contains(*kind)).count();
-        let object = selected.object();
-        let existing = if kinds().any(|kind| WITH_HANDLE.contains(kind) || VIEWS.contains(kind)) {
-            0
-        } else {
-            // Handles that were open all the time have no events.
-            self.file.objects.table.listed(object).count()
-        };
-        let (handles, views) =
-            if self.file.objects.is_mapping(object) { (0, opened) } else { (opened, 0) };
-        ObjectsLeftOut { objects: 1, handles, views, existing }
     }
 
     /// Shows only the given stacks, with a caveat if their representative functions have no names.
@@ -400,20 +375,6 @@ impl<'a> FileAnswer<'a> {
         self.selection.objects().is_empty()
             && self.totals.closed_at_exit == 0
             && self.handle_counts.as_ref().is_none_or(|counts| counts.process_count() == 0)
-    }
-
-    /// Returns the lifetime of an object before all filters; `None` if its creation or end is unknown.
-    pub fn lifetime_ns(&self, listing: &EventListing, selected: SelectedObject) -> Option<i64> {
-        let [created_ns, ended_ns] = listing.ends_ns(selected.object());
-        rules::lifetime_ns(created_ns, ended_ns)
-    }
-
-    /// Returns the rows of an object's remaining events in time order.
-    pub fn events(&self, selected: SelectedObject) -> impl Iterator<Item = usize> + '_ {
-        self.listing
-            .iter()
-            .flat_map(move |it| it.events_in_order(&self.file, selected.object()))
-            .filter(|event| self.selection.events.contains(*event))
     }
 }
 

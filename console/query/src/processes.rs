@@ -1,34 +1,29 @@
 //! `.dump Process`: the processes of a trace.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::Path;
-use std::sync::Arc;
 
-use handlescope_model::tables::{Process, Processes, TraceInfo, Zombie, Zombies};
+use handlescope_model::tables::{Process, Processes, Zombie, Zombies};
 use handlescope_model::{ArchiveError, TableRows, Trace};
 
 use super::context::Source;
 use super::criteria::{ProcessCriteria, ProcessListCriteria, ProcessOrder};
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
-use super::no_match::{FilteredList, ListSubject, NoMatch};
+use super::list_answer::{FilteredList, ListAnswer, list_answers};
+use super::no_match::ListSubject;
 use super::tables::ProcessInfo;
 use super::zombies::{KnownZombies, ZombieSummary};
 use handlescope_session::cancel::Cancel;
 
+/// What `.dump Process` says about one trace.
+pub type ProcessAnswer<'a> = ListAnswer<'a, ProcessRows>;
+
 /// The processes of one trace.
-pub struct ProcessAnswer<'a> {
-    /// The file as the user named it.
-    pub path: &'a Path,
-    /// Number of the trace in the session.
-    pub index: usize,
-    pub info: Arc<TraceInfo>,
+pub struct ProcessRows {
     /// Processes that passed, in order.
     pub processes: Vec<ListedProcess>,
     /// The listed processes counted by name, if zombies are listed.
     pub zombies: Option<ZombieSummary>,
-    /// Reason for an empty answer; `None` if there is a process in this trace or another.
-    pub no_match: Option<NoMatch>,
 }
 
 /// A process and where it is in the list.
@@ -99,7 +94,7 @@ pub fn processes<'a>(
     args: &ProcessListCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<ProcessAnswer<'a>>, QueryError> {
-    let answer = |source: &Source<'a>, args: &ProcessListCriteria| {
+    list_answers(sources, args, |source, args| {
         cancel.check()?;
         let info = source.trace.info()?;
         let KnownZombies { all, is_zombie, .. } = KnownZombies::load(source.trace)?;
@@ -165,25 +160,21 @@ pub fn processes<'a>(
         let zombies = args.zombies.then(|| {
             ZombieSummary::from_names(processes.iter().map(|listed| listed.process.name.clone()))
         });
-        let (path, index) = (source.path, source.index);
-        let answer = ProcessAnswer { path, index, info, processes, zombies, no_match: None };
-        Ok((answer, survivors))
-    };
-    let list = FilteredList {
-        subject: ListSubject::Process,
-        names,
-        no_match: |answer| &mut answer.no_match,
-    };
-    list.answers(sources, args, answer)
+        Ok((ProcessRows { processes, zombies }, survivors))
+    })
 }
 
-/// Returns the names of processes or of their parents.
-fn names(answer: &ProcessAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
-    let processes = answer.processes.iter();
-    match criterion {
-        Criterion::Process => processes.map(|listed| listed.process.name.clone()).collect(),
-        Criterion::Parent => processes.filter_map(|listed| listed.parent.clone()).collect(),
-        _ => BTreeSet::new(),
+impl FilteredList for ProcessRows {
+    const SUBJECT: ListSubject = ListSubject::Process;
+
+    /// Returns the names of processes or of their parents.
+    fn names(&self, criterion: Criterion) -> BTreeSet<String> {
+        let processes = self.processes.iter();
+        match criterion {
+            Criterion::Process => processes.map(|listed| listed.process.name.clone()).collect(),
+            Criterion::Parent => processes.filter_map(|listed| listed.parent.clone()).collect(),
+            _ => BTreeSet::new(),
+        }
     }
 }
 

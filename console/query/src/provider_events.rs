@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::path::Path;
-use std::sync::Arc;
 
 use handlescope_model::tables::{
-    EventCounts, EventField, EventFields, EventValues, ProviderEvents, TraceInfo,
+    EventCounts, EventField, EventFields, EventValues, ProviderEvents,
 };
 use handlescope_model::{
     Blobs, EventFieldIdx, Numbers, ProcessIdx, StackIdx, TableRows, Texts, Trace,
@@ -17,31 +15,29 @@ use serde::{Serialize, Serializer};
 use super::context::Source;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
-use super::event_counts::{CountedEvent, EventsAnswer, names};
+use super::event_counts::{CountedEvent, CountedEvents, EventsAnswer, names};
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::info::check_clock;
-use super::no_match::{Candidates, ListSubject, NoMatch, explained};
+use super::list_answer::{ListAnswer, explained};
+use super::no_match::{Candidates, ListSubject, NoMatch};
 use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
 use crate::criteria::EventCriteria;
 use handlescope_session::cancel::{Cancel, Poll};
 use handlescope_session::filter::Filter;
+use handlescope_session::values::TopN;
+
+/// What `.dump Events` with single events says about one trace.
+pub type ProviderEventsAnswer<'a> = ListAnswer<'a, ProviderEventList<'a>>;
 
 /// Single events of one trace.
-pub struct ProviderEventsAnswer<'a> {
-    /// The file as the user named it.
-    pub path: &'a Path,
-    /// Number of the trace in the session.
-    pub index: usize,
-    pub info: Arc<TraceInfo>,
+pub struct ProviderEventList<'a> {
     /// The requested events among those that passed, in time order.
     pub rows: Vec<SingleEvent>,
     /// Number of events that passed.
     pub passed: usize,
     /// Number of events that the extract keeps.
     pub kept: usize,
-    /// Reason for an empty answer; `None` if something passed in this trace or another.
-    pub no_match: Option<NoMatch>,
     /// Description of each kind of event.
     pub kinds: Vec<CountedEvent>,
     pub frames: Frames<'a>,
@@ -57,7 +53,7 @@ pub struct SingleEvent {
     pub pid: Option<u32>,
     /// Thread id from its header.
     pub tid: Option<u32>,
-    /// Index in [`ProviderEventsAnswer::kinds`].
+    /// Index in [`ProviderEventList::kinds`].
     pub kind: usize,
     /// The stack that it carries.
     pub stack: Option<StackIdx>,
@@ -88,7 +84,7 @@ pub enum FieldValue {
     Bytes(Vec<u8>),
 }
 
-impl<'a> ProviderEventsAnswer<'a> {
+impl<'a> ProviderEventList<'a> {
     /// Returns the process of an event; only the id is set if the process is unknown.
     pub fn process(&self, event: &SingleEvent) -> ProcessInfo {
         self.processes.known_or_pid(event.process, event.pid.unwrap_or_default())
@@ -104,36 +100,29 @@ impl<'a> ProviderEventsAnswer<'a> {
         let kept = SingleEvents::load(trace)?;
         let (selected, survivors) = kept.rows(source, args, cancel)?;
         let passed = selected.len();
-        let shown = args.top.map_or(0..passed, |top| {
-            let first = top.skip.min(passed);
-            first..first.saturating_add(top.take).min(passed)
-        });
+        let TopN { take, skip } = args.top.unwrap_or(TopN { take: passed, skip: 0 });
         let values = args.fields.then(|| FieldValues::new(trace)).transpose()?;
         let mut poll = Poll::new(cancel);
         let mut rows = Vec::new();
-        for row in selected.get(shown).unwrap_or_default() {
+        for row in selected.into_iter().skip(skip).take(take) {
             poll.round()?;
-            rows.push(kept.event(*row, values.as_ref()));
+            rows.push(kept.event(row, values.as_ref()));
         }
         let frames = Frames::load(trace, names, source.frames, cancel)?;
         let frames = frames.with_system_modules(source.system);
         if args.stacks.show {
             frames.resolve(rows.iter().filter_map(|event| event.stack))?;
         }
-        let answer = Self {
-            path: source.path,
-            index: source.index,
-            info: trace.info()?,
+        let list = Self {
             rows,
             passed,
             kept: kept.events.len(),
-            no_match: None,
             kinds: kept.kinds,
             frames,
             bases: ModuleBases::load(trace)?,
             processes: kept.processes,
         };
-        Ok((answer, survivors))
+        Ok((list, survivors))
     }
 }
 
@@ -147,11 +136,8 @@ pub fn provider_events<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<ProviderEventsAnswer<'a>>, QueryError> {
-    let answers = sources
-        .iter()
-        .map(|source| ProviderEventsAnswer::new(source, args, names, cancel))
-        .collect::<Result<Vec<_>, QueryError>>()?;
-    explained(sources, answers, |answer| &mut answer.no_match, no_event(args, cancel))
+    let list = |source: &Source<'a>| ProviderEventList::new(source, args, names, cancel);
+    explained(sources, list, no_event(args, cancel))
 }
 
 /// Explains why no single event of a trace passes.
@@ -180,7 +166,7 @@ pub fn single_event_counts<'a>(
     args: &EventCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<EventsAnswer<'a>>, QueryError> {
-    let answer = |source: &Source<'a>| {
+    let list = |source: &Source<'a>| {
         let kept = SingleEvents::load(source.trace)?;
         let (rows, survivors) = kept.rows(source, args, cancel)?;
         let SingleEvents { events, mut kinds, .. } = kept;
@@ -196,10 +182,9 @@ pub fn single_event_counts<'a>(
             kind.counted.last_ns = time;
         }
         kinds.retain(|kind| kind.counted.count > 0);
-        Ok((EventsAnswer::new(source, kinds, events.len() as u64, true), survivors))
+        Ok((CountedEvents::new(kinds, events.len() as u64, true), survivors))
     };
-    let answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
-    explained(sources, answers, |answer| &mut answer.no_match, no_event(args, cancel))
+    explained(sources, list, no_event(args, cancel))
 }
 
 /// The single events of an extract.

@@ -1,27 +1,20 @@
 //! `.dump Stats`: what a trace contains and how far it can be trusted.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use handlescope_model::tables::{
-    EventCount, EventCounts, Loss, Losses, TraceInfo, Warning, Warnings,
-};
-use handlescope_model::{Table, TableRows};
+use handlescope_model::tables::{EventCount, EventCounts, Loss, Losses, Warning, Warnings};
+use handlescope_model::{Table, TableRows, Trace};
 
 use super::context::Source;
 use super::error::QueryError;
+use super::list_answer::ListAnswer;
 use super::zombies::{KnownZombies, ZombieSummary};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::trace::{knows_losses, unseen_closes};
 
+/// What `.dump Stats` says about one trace.
+pub type StatsAnswer<'a> = ListAnswer<'a, TraceStats>;
+
 /// The figures of one trace.
-pub struct StatsAnswer<'a> {
-    /// The file as the user named it.
-    pub path: &'a Path,
-    /// Number of the trace in the session.
-    pub index: usize,
-    /// What the trace says about itself.
-    pub info: Arc<TraceInfo>,
+pub struct TraceStats {
     /// Warnings about what was lost, damaged or left out.
     pub warnings: Vec<Warning>,
     /// Events of the source by kind, kept or not.
@@ -56,12 +49,14 @@ pub fn stats<'a>(
     sources: &[Source<'a>],
     cancel: &Cancel,
 ) -> Result<Vec<StatsAnswer<'a>>, QueryError> {
-    sources.iter().map(|source| StatsAnswer::new(source, cancel)).collect()
+    sources
+        .iter()
+        .map(|source| ListAnswer::new(source, TraceStats::load(source.trace, cancel)?))
+        .collect()
 }
 
-impl<'a> StatsAnswer<'a> {
-    fn new(source: &Source<'a>, cancel: &Cancel) -> Result<Self, QueryError> {
-        let trace = source.trace;
+impl TraceStats {
+    fn load(trace: &Trace, cancel: &Cancel) -> Result<Self, QueryError> {
         cancel.check()?;
         let table = trace.event_table()?;
         let (mut handle_events, mut closed_at_exit) = (0, 0);
@@ -76,9 +71,6 @@ impl<'a> StatsAnswer<'a> {
             closed_at_exit += u64::from(state.is_closed_at_exit());
         }
         Ok(Self {
-            path: source.path,
-            index: source.index,
-            info: trace.info()?,
             warnings: Warnings::read(trace)?.rows().collect(),
             events: EventCounts::read(trace)?.rows().collect(),
             stacks_distinct: trace.height(Table::Stacks)?,

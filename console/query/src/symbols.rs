@@ -5,25 +5,18 @@ use handlescope_model::tables::{Symbol, Symbols};
 use handlescope_session::trace::FrameNameCache;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::path::Path;
 
 use handlescope_symbols::{ModuleIdentity, ModuleReport, SearchOutcome};
 
 use super::context::Source;
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
+use super::list_answer::ListAnswer;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
 
-/// The modules of one trace that contain frames.
-pub struct SymbolsAnswer<'a> {
-    /// The file as the user named it.
-    pub path: &'a Path,
-    /// Number of the trace in the session.
-    pub index: usize,
-    /// Modules that passed; those with the most missing names come first.
-    pub modules: Vec<ModuleSymbols>,
-}
+/// The modules of one trace that contain frames and passed; those with the most missing names come first.
+pub type SymbolsAnswer<'a> = ListAnswer<'a, Vec<ModuleSymbols>>;
 
 pub struct ModuleSymbols {
     /// Distinct frames of the trace in the module.
@@ -74,7 +67,7 @@ pub fn symbols<'a>(
                 let ModuleIdentity { name, path, .. } = &report.module;
                 (Reverse(frames - named), name.to_lowercase(), path.clone())
             });
-            Ok(SymbolsAnswer { path: source.path, index: source.index, modules })
+            ListAnswer::new(source, modules)
         })
         .collect()
 }

@@ -2,10 +2,9 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use indicatif::HumanCount;
-
 use crate::table::Columns;
-use handlescope_query::{Criterion, ListSubject, NoMatch};
+use handlescope_query::{Criterion, ListAnswer, ListSubject, NoMatch};
+use handlescope_session::values::CountedNoun;
 
 /// Returns the option of a criterion, by its displayed name.
 pub fn option(criterion: Criterion) -> &'static str {
@@ -16,16 +15,16 @@ pub fn option(criterion: Criterion) -> &'static str {
     }
 }
 
-/// Returns the singular and the plural noun.
+/// Returns the noun, and what follows it.
 fn words(subject: ListSubject) -> (&'static str, &'static str) {
     match subject {
-        ListSubject::Object => ("object", "objects"),
-        ListSubject::Allocation => ("allocation", "allocations"),
-        ListSubject::Process => ("process", "processes"),
-        ListSubject::Module => ("module", "modules"),
-        ListSubject::Stack => ("stack", "stacks"),
-        ListSubject::EventKind => ("kind of events", "kinds of events"),
-        ListSubject::Event => ("event", "events"),
+        ListSubject::Object => ("object", ""),
+        ListSubject::Allocation => ("allocation", ""),
+        ListSubject::Process => ("process", ""),
+        ListSubject::Module => ("module", ""),
+        ListSubject::Stack => ("stack", ""),
+        ListSubject::EventKind => ("kind", " of events"),
+        ListSubject::Event => ("event", ""),
     }
 }
 
@@ -53,10 +52,9 @@ impl InOptions<'_> {
 
 impl Display for InOptions<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (singular, plural) = words(self.0.subject);
-        let noun = if self.0.before == 1 { singular } else { plural };
-        let (before, option) = (HumanCount(self.0.before as u64), self.option());
-        write!(f, "nothing matches: none of {before} {noun} passes {option}")?;
+        let (noun, of) = words(self.0.subject);
+        let (before, option) = (CountedNoun(self.0.before as u64, noun), self.option());
+        write!(f, "nothing matches: none of {before}{of} passes {option}")?;
         match (self.nearest_options().as_slice(), self.0.existing.as_slice()) {
             ([], []) => Ok(()),
             ([], existing) => write!(f, "; there are {}", existing.join(", ")),
@@ -103,17 +101,14 @@ pub fn list_document<'a>(
     rows: &'static str,
     no_match: &'static str,
 ) -> Columns<'a, Option<NoMatchRow<'a>>> {
-    let mut columns = Columns::<Option<NoMatchRow<'a>>>::default();
-    columns.rows(name, rows);
+    let mut columns = Columns::<Option<NoMatchRow<'a>>>::with_rows(name, rows);
     columns.no_match(no_match, |first| *first);
     columns
 }
 
 /// Returns the first file's reason why nothing matches.
-pub fn first_no_match<'a>(
-    mut answers: impl Iterator<Item = (usize, Option<&'a NoMatch>)>,
-) -> Option<NoMatchRow<'a>> {
-    answers.find_map(|(file, no_match)| Some((file, no_match?)))
+pub fn first_no_match<'a, T>(answers: &'a [ListAnswer<'_, T>]) -> Option<NoMatchRow<'a>> {
+    answers.iter().find_map(|answer| Some((answer.index, answer.no_match.as_ref()?)))
 }
 
 impl<'a, H> Columns<'a, H> {

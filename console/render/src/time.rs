@@ -14,17 +14,9 @@ use jiff::{
 use handlescope_session::settings::Display;
 use handlescope_session::values::{TimeDigits, TimeFormat};
 
-/// A FILETIME (100 ns since 1601, UTC), displayed like `2024-05-10T10:46:34.5000000Z`.
-#[derive(Debug, Clone, Copy)]
-pub struct Utc7(pub i64);
-
-impl fmt::Display for Utc7 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match instant(self.0) {
-            Some(time) => write!(f, "{time:.7}"),
-            None => write!(f, "{}", self.0),
-        }
-    }
+/// Formats a FILETIME (100 ns since 1601, UTC) like `2024-05-10T10:46:34.5000000Z`.
+pub fn utc(filetime: i64) -> String {
+    instant(filetime).map_or_else(|| filetime.to_string(), |time| format!("{time:.7}"))
 }
 
 /// Writes the times of a trace in one format.
@@ -212,8 +204,8 @@ mod tests {
 
     #[test]
     fn a_file_time_is_written_with_all_its_digits() {
-        assert_eq!(Utc7(133_598_115_940_000_000).to_string(), "2024-05-10T10:46:34.0000000Z");
-        assert_eq!(Utc7(133_598_115_945_000_001).to_string(), "2024-05-10T10:46:34.5000001Z");
+        assert_eq!(utc(133_598_115_940_000_000), "2024-05-10T10:46:34.0000000Z");
+        assert_eq!(utc(133_598_115_945_000_001), "2024-05-10T10:46:34.5000001Z");
     }
 
     #[test]
@@ -310,7 +302,7 @@ mod tests {
     #[test]
     fn an_absurd_time_is_printed_as_a_number() {
         for filetime in [i64::MIN, i64::MAX] {
-            assert!(!Utc7(filetime).to_string().is_empty());
+            assert!(!utc(filetime).is_empty());
             let info = TraceInfo { session_start_filetime: filetime, ..info() };
             for (words, format, _) in TimeFormat::WORDS {
                 let clock = TraceClock::new(&info, *format, TimeDigits::MAX);

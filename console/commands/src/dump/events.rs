@@ -51,10 +51,10 @@ impl Command for Events {
         let count = if is_of_single { query::single_event_counts } else { query::event_counts };
         let answers = count(dump.sources, args, dump.cancel)?;
         if is_of_single {
-            let without = answers.iter().filter(|answer| answer.total == 0);
+            let without = answers.iter().filter(|answer| answer.list.total == 0);
             note_without_events(without.map(|answer| answer.path), dump.messages);
         }
-        dump.note_no_match(answers.iter().map(|answer| (answer.path, &answer.no_match)));
+        dump.note_no_match(&answers);
         dump.write(render::event_counts(&answers)?)
     }
 }
@@ -63,9 +63,9 @@ fn single_events(args: &EventCriteria, dump: &mut DumpContext<'_, '_>) -> Result
     let (top, output) = dump.rows_first();
     let criteria = EventCriteria { top, ..args.clone() };
     let answers = query::provider_events(dump.sources, &criteria, dump.names, dump.cancel)?;
-    let without = answers.iter().filter(|answer| answer.kept == 0);
+    let without = answers.iter().filter(|answer| answer.list.kept == 0);
     note_without_events(without.map(|answer| answer.path), dump.messages);
-    dump.note_no_match(answers.iter().map(|answer| (answer.path, &answer.no_match)));
+    dump.note_no_match(&answers);
     let display = dump.display();
     let table = render::provider_events(&answers, args.fields, args.stacks, &display)?;
     Ok(dump.write_as(table, &output, &display)?)

@@ -30,7 +30,7 @@ impl Command for Module {
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
-        dump.note_no_match(answers.iter().map(|answer| (answer.path, &answer.no_match)));
+        dump.note_no_match(&answers);
         dump.write(render::modules(&answers)?)
     }
 }
@@ -57,7 +57,7 @@ impl Command for Version {
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
-        dump.note_no_match(answers.iter().map(|answer| (answer.path, &answer.no_match)));
+        dump.note_no_match(&answers);
         dump.write(render::versions(&answers, &dump.display())?)
     }
 }

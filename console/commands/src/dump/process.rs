@@ -80,7 +80,7 @@ impl Command for Process {
         let column = args.sort_by.clone().filter(|_| order.is_none());
         let output = OutputOptions { sort_by: column, ..dump.shared.output.clone() };
         let answers = query::processes(dump.sources, &criteria, dump.cancel)?;
-        dump.note_no_match(answers.iter().map(|answer| (answer.path, &answer.no_match)));
+        dump.note_no_match(&answers);
         let display = dump.display_as(&args.display);
         let table = render::processes(&answers, &display)?;
         let written = dump.write_as(table, &output, &display);

@@ -41,9 +41,9 @@ impl Command for Stack {
         let mut criteria = StackCriteria { with_identities: !is_text, top, ..args.clone() };
         criteria.stacks.show |= args.ids.is_some();
         let answers = query::call_stacks(dump.sources, &criteria, dump.names, dump.cancel)?;
-        dump.note_no_match(answers.iter().map(|answer| (answer.path, &answer.no_match)));
+        dump.note_no_match(&answers);
         // The text already says so.
-        if !is_text && answers.iter().any(|answer| !answer.has_every_stack) {
+        if !is_text && answers.iter().any(|answer| !answer.list.has_every_stack) {
             dump.messages.note(
                 "note: only stacks of handle events, allocations and kept provider events; \
                  extract with -stacks all for those of every event",

@@ -7,8 +7,9 @@ mod process_filters;
 mod rendered;
 mod stack_filters;
 
+use handlescope_model::EventKind;
 use handlescope_query::fixture::SavedTrace;
-use handlescope_query::{ObjectCriteria, ObjectRefAnswer, object_ref};
+use handlescope_query::{ListedObject, ObjectCriteria, ObjectRefAnswer, object_ref};
 use handlescope_session::cancel::Cancel;
 
 use crate::dump::object_ref::ObjectRefArgs;
@@ -28,13 +29,9 @@ pub trait Ask {
     /// Returns the ids of the objects that pass, with the kinds of their events that passed.
     fn kinds(&self, options: &str) -> Vec<(u64, Vec<&'static str>)> {
         self.ask(options, |answer| {
-            let file = &answer.files[0];
-            let listing = file.listing.as_ref().expect("a listing");
-            let objects = file.selection.objects().iter().map(|&selected| {
-                let events = file.events(selected).map(|row| listing.event(row).expect("an event"));
-                (selected.id(), events.map(|event| event.kind.name()).collect())
-            });
-            objects.collect()
+            let objects = answer.files[0].objects();
+            let kinds = |object: ListedObject<'_>| object.kinds().map(EventKind::name).collect();
+            objects.map(|object| (object.id(), kinds(object))).collect()
         })
     }
 }

@@ -32,13 +32,15 @@ pub static COLUMNS: &[Column] = &[
     ("Object Ptr", |row| row.object.pointer.as_str().into()),
     ("SourceProces", source_process),
     ("SourceHandleValue", |row| {
-        hex_or_empty(row.item.duplicate().and_then(|duplicate| duplicate.source_handle))
+        hex_or_empty(row.item.event().and_then(|event| event.duplicate()?.source_handle))
     }),
-    ("ViewBase", |row| hex_or_empty(row.item.view().and_then(|view| view.base))),
-    ("ViewSize", |row| number(row.item.view().and_then(|view| view.size))),
-    ("File Object", |row| hex_or_empty(row.item.view().and_then(|view| view.file_object))),
-    ("File Offset", |row| number(row.item.view().and_then(|view| view.offset))),
-    ("RefChange", |row| number(row.item.ref_delta())),
+    ("ViewBase", |row| hex_or_empty(row.item.event().and_then(|event| event.view()?.base))),
+    ("ViewSize", |row| number(row.item.event().and_then(|event| event.view()?.size))),
+    ("File Object", |row| {
+        hex_or_empty(row.item.event().and_then(|event| event.view()?.file_object))
+    }),
+    ("File Offset", |row| number(row.item.event().and_then(|event| event.view()?.offset))),
+    ("RefChange", |row| number(row.item.event().and_then(|event| event.ref_delta()))),
     ("Lifetime in s (9999 is not closed)", |row| of_event(row, |object| &object.lifetime)),
     ("MultiProcess", |row| of_event(row, |object| yes_or_no(object.is_multiprocess))),
     ("MaxRefCount", |row| of_event(row, |object| &object.max_ref_count)),
@@ -80,8 +82,8 @@ fn event_name(item: &EventItem<'_>) -> &'static str {
 }
 
 fn source_process<'r>(row: &'r CsvRow<'_>) -> Cow<'r, str> {
-    let Some(duplicate) = row.item.duplicate() else { return "".into() };
-    row.file.process(duplicate.source_process).marked.as_str().into()
+    let duplicate = row.item.event().and_then(|event| event.duplicate());
+    duplicate.map_or("", |it| row.file.process(it.source_process).marked.as_str()).into()
 }
 
 /// Returns a fact about the object. ETWAnalyzer leaves it out for handles that were open at the end.

@@ -44,10 +44,8 @@ pub fn write(
     let paths: Vec<&Path> = answer.files.iter().map(|file| file.about.path).collect();
     let names = names_apart(&paths, |path| path.file_stem().unwrap_or_default().to_owned());
     for ((file, name), trace) in answer.files.iter().zip(&names).zip(traces.iter()) {
-        if let Some(listing) = &file.listing {
-            let facts = FileFacts::new(file, name, listing, !args.no_command_line, display);
-            rows.write_file(&facts, trace.numbers)?;
-        }
+        let facts = FileFacts::new(file, name, !args.no_command_line, display);
+        rows.write_file(&facts, trace.numbers)?;
     }
     rows.writer.flush()
 }
@@ -68,13 +66,13 @@ struct CsvRowWriter<'a, W: Write> {
 
 impl<W: Write> CsvRowWriter<'_, W> {
     fn write_file(&mut self, facts: &FileFacts<'_>, numbers: StackOffset) -> io::Result<()> {
-        let FileFacts { answer: file, listing, .. } = *facts;
+        let file = facts.answer;
         let mut stacks = TraceStackTexts::new(file, self.args.criteria.stacks);
-        for &selected in file.selection.objects() {
+        for listed in file.objects() {
             // An object may have no row, so the writer alone would not notice a cancellation.
             file.file.cancel.check().map_err(io::Error::other)?;
-            let object = &ObjectFacts::new(facts, selected);
-            for item in EventItem::from_object(file, listing, selected) {
+            let object = &ObjectFacts::new(facts, listed);
+            for item in EventItem::from_object(listed) {
                 let number = item.event().and_then(|event| Some(numbers.of(event.stack?)));
                 let stack = match (number, stacks.show(&item)) {
                     (None, _) => String::new(),

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use handlescope_model::{ObjectIdx, ProcessIdx};
+use handlescope_model::ProcessIdx;
 
 use crate::event_item::EventItem;
 use crate::text::{ProcessStyle, TargetStyle};
 use crate::time::TraceClock;
 use handlescope_query::{
-    EventListing, FileAnswer, PerProcess, ProcessInfo, SelectedObject, Target, UNKNOWN_LIFETIME_NS,
+    FileAnswer, ListedObject, PerProcess, ProcessInfo, Target, UNKNOWN_LIFETIME_NS,
 };
 use handlescope_session::settings::Display;
 
@@ -25,7 +25,6 @@ pub struct CsvRow<'a> {
 /// The facts that the rows of a trace share.
 pub struct FileFacts<'a> {
     pub answer: &'a FileAnswer<'a>,
-    pub listing: &'a EventListing,
     /// File name without extension; includes folders if another file has the same name.
     pub name: String,
     /// Start of the recording; empty if unknown.
@@ -82,7 +81,6 @@ impl<'a> FileFacts<'a> {
     pub fn new(
         answer: &'a FileAnswer<'a>,
         name: &Path,
-        listing: &'a EventListing,
         has_command_line: bool,
         display: &Display,
     ) -> Self {
@@ -91,7 +89,6 @@ impl<'a> FileFacts<'a> {
         let processes = &answer.file.processes;
         Self {
             answer,
-            listing,
             name: name.to_string_lossy().into_owned(),
             date: if answer.about.info.has_clock() {
                 TraceClock::session_start(&answer.about.info)
@@ -146,27 +143,22 @@ impl TargetFacts {
 }
 
 impl<'a> ObjectFacts<'a> {
-    pub fn new(file: &FileFacts<'a>, selected: SelectedObject) -> Self {
-        let (listing, tables) = (file.listing, &file.answer.file);
-        let object = selected.object();
-        let table = &tables.objects.table;
-        let is_ended = table.create_event(object).is_some() && table.has_destroy_event(object);
+    pub fn new(file: &FileFacts<'a>, object: ListedObject<'a>) -> Self {
         Self {
-            id: selected.id().to_string(),
-            pointer: listing.pointer(object).map(hex).unwrap_or_default(),
-            name: listing.name(object).unwrap_or_default(),
-            kind: tables.types.get(tables.objects.type_id(object)),
-            lifetime: match file.answer.lifetime_ns(listing, selected) {
-                None if is_ended => String::new(),
+            id: object.id().to_string(),
+            pointer: object.pointer().map(hex).unwrap_or_default(),
+            name: object.name().unwrap_or_default(),
+            kind: object.type_name(),
+            lifetime: match object.lifetime_ns() {
+                None if object.has_create() && object.has_end() => String::new(),
                 lifetime => seconds(lifetime.unwrap_or(UNKNOWN_LIFETIME_NS)),
             },
-            is_multiprocess: listing.is_multiprocess(object),
-            is_overlapped: listing.is_overlapped(object),
-            max_ref_count: max_ref_count(file, object).to_string(),
+            is_multiprocess: object.is_multiprocess(),
+            is_overlapped: object.is_overlapped(),
+            max_ref_count: object.max_ref_count().to_string(),
             inherited_by: inherited_by(file, object),
-            target: file
-                .answer
-                .target(object)
+            target: object
+                .target()
                 .flatten()
                 .map_or_else(TargetFacts::default, |it| TargetFacts::new(it, file)),
         }
@@ -182,24 +174,10 @@ pub fn hex(value: u64) -> String {
     format!("0x{value:X}")
 }
 
-/// Returns the highest reference count that the trace shows, counting from 0.
-fn max_ref_count(file: &FileFacts<'_>, object: ObjectIdx) -> i64 {
-    let events = file.answer.file.objects.events(object);
-    let deltas = events.filter_map(|event| file.listing.ref_delta(event));
-    let mut count = 0_i64;
-    let counts = deltas.map(|delta| {
-        count += i64::from(delta);
-        count
-    });
-    counts.max().unwrap_or_default().max(0)
-}
-
-fn inherited_by(file: &FileFacts<'_>, object: ObjectIdx) -> String {
-    let events = file.answer.file.objects.events(object);
-    let children = events.filter_map(|event| file.listing.inherited_by(event));
+fn inherited_by(file: &FileFacts<'_>, object: ListedObject<'_>) -> String {
     let processes = &file.answer.file.processes;
     let by_start: BTreeSet<_> =
-        children.map(|child| (processes.get(child).start_ns, child)).collect();
+        object.inherited().map(|(_, child)| (processes.get(child).start_ns, child)).collect();
     by_start
         .into_iter()
         .map(|(_, child)| file.process(Some(child)).marked.as_str())
@@ -210,7 +188,7 @@ fn inherited_by(file: &FileFacts<'_>, object: ObjectIdx) -> String {
 impl<'a> CsvRow<'a> {
     /// Returns the process that acted, or that has the handle.
     pub fn process(&self) -> &CsvProcessFacts<'a> {
-        self.file.process(Some(self.item.actor_row()))
+        self.file.process(Some(self.item.actor()))
     }
 }
 

@@ -3,7 +3,6 @@
 mod document;
 mod lines;
 
-use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 
 use serde::{Serialize, Serializer};
@@ -39,16 +38,6 @@ pub struct Hex(pub u64);
 impl Serialize for Hex {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("0x{:X}", self.0))
-    }
-}
-
-/// Serializes anything as its display text.
-#[derive(Clone)]
-pub struct DisplayText<T>(pub T);
-
-impl<T: Display> Serialize for DisplayText<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
     }
 }
 

@@ -5,7 +5,6 @@ use std::io;
 use indicatif::HumanCount;
 
 use super::index;
-use crate::json;
 use crate::no_match::{NoMatchRow, first_no_match};
 use crate::table::{AnswerTable, Columns, FileRows, Show};
 use handlescope_query::{CountedEvent, EventsAnswer};
@@ -41,24 +40,7 @@ pub fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
             |(_, row)| row.guid.as_deref(),
         )
         .rows_only();
-    columns.add(
-        "name",
-        "task and opcode, or a name built into handlescope; null if nothing names it",
-        |(_, row)| row.counted.name.as_deref(),
-    );
-    columns.add(
-        "kind",
-        "`hook:GGTT`, `classic:{guid}:{opcode}`, `manifest:{guid}:{id}` or `message`",
-        |(_, row)| row.counted.kind.as_str(),
-    );
-    columns
-        .add("shown_provider", "name or GUID of the provider", |(_, row)| row.shown_provider())
-        .title("Provider")
-        .text_only();
-    columns
-        .add("shown_event", "name or kind of the event", |(_, row)| row.shown_event())
-        .title("Event")
-        .text_only();
+    add_names(&mut columns, |(_, row)| row);
     columns
         .add(
             "first_ns",
@@ -78,38 +60,65 @@ pub fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
     columns
 }
 
+/// Adds the names of an event and, in text, of its provider.
+pub fn add_names<'a, R>(
+    columns: &mut Columns<'a, R>,
+    event: impl Fn(&R) -> &'a CountedEvent + Copy + 'a,
+) {
+    columns.add(
+        "name",
+        "task and opcode, or a name built into handlescope; null if nothing names it",
+        move |row| event(row).counted.name.as_deref(),
+    );
+    columns.add(
+        "kind",
+        "`hook:GGTT`, `classic:{guid}:{opcode}`, `manifest:{guid}:{id}` or `message`",
+        move |row| event(row).counted.kind.as_str(),
+    );
+    columns
+        .add("shown_provider", "name or GUID of the provider", move |row| {
+            event(row).shown_provider()
+        })
+        .title("Provider")
+        .text_only();
+    columns
+        .add("shown_event", "name or kind of the event", move |row| event(row).shown_event())
+        .title("Event")
+        .text_only();
+}
+
 /// Returns a row for each kind of event; JSON groups them by provider.
 ///
 /// # Errors
 /// None that a caller could do anything about.
 pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<AnswerTable<'a>> {
-    let rows =
-        answers.iter().flat_map(|answer| answer.rows.iter().map(|row| (index(answer.index), row)));
+    let rows = answers
+        .iter()
+        .flat_map(|answer| answer.list.rows.iter().map(|row| (index(answer.index), row)));
     let file_rows = answers.iter().map(|answer| {
-        let passed = answer.rows.iter().map(|row| row.counted.count).fold(0, u64::saturating_add);
-        let (passed, total) = (HumanCount(passed), CountedNoun(answer.total, "event"));
-        let kinds = answer.rows.len();
+        let passed =
+            answer.list.rows.iter().map(|row| row.counted.count).fold(0, u64::saturating_add);
+        let (passed, total) = (HumanCount(passed), CountedNoun(answer.list.total, "event"));
+        let kinds = answer.list.rows.len();
         let kinds_text = CountedNoun(kinds as u64, "kind");
-        let scope = if answer.is_of_kept { "that the extract keeps" } else { "of the source" };
+        let scope = if answer.list.is_of_kept { "that the extract keeps" } else { "of the source" };
         FileRows::new(answer.path, kinds)
             .below(format!("{passed} of {total} {scope}, of {kinds_text}"))
     });
     let table = AnswerTable::new(event_columns(), rows.collect(), file_rows)?;
-    let no_match = || answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
-    Ok(table.with_document(move |file_rows, mode, out| {
+    Ok(table.arranged_in(event_document(), move |file_rows| {
         let rows: Vec<EventCountRow<'_>> = answers
             .iter()
             .zip(file_rows)
             .flat_map(|(answer, file_rows)| {
                 file_rows
                     .relative_rows()
-                    .filter_map(|row| answer.rows.get(row))
+                    .filter_map(|row| answer.list.rows.get(row))
                     .map(|row| (index(answer.index), row))
             })
             .collect();
         let providers = rows.chunk_by(are_of_provider).map(<[_]>::to_vec).collect();
-        let about = EventsHead { providers, no_match: first_no_match(no_match()) };
-        json::write(&event_document().part(about), mode, out)
+        EventsHead { providers, no_match: first_no_match(answers) }
     }))
 }
 

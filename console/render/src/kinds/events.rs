@@ -2,8 +2,8 @@
 
 use std::{io, rc::Rc};
 
+use handlescope_model::ProcessIdx;
 use handlescope_model::rules::{OPENING, REFERENCE_CHANGES, VIEWS, WITH_HANDLE};
-use handlescope_model::{EventIdx, ProcessIdx};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -15,9 +15,7 @@ use crate::{
     table::{AnswerTable, Columns, FileRows, PartOf, RowMembers, RowsOf},
     traces::{DocumentTraces, StackOffset, traces},
 };
-use handlescope_query::{
-    EventListing, FileAnswer, ListedDuplicate, ObjectRefAnswer, ProcessInfo, SelectedObject, Target,
-};
+use handlescope_query::{FileAnswer, ListedDuplicate, ListedObject, ObjectRefAnswer, ProcessInfo};
 use handlescope_session::cancel::{Cancel, Poll};
 
 /// Maximum number of rows in memory at once.
@@ -29,10 +27,8 @@ const EXISTING: &str = "existing_handle";
 /// An object.
 #[derive(Clone)]
 pub struct ObjectListRow<'a> {
-    answer: &'a FileAnswer<'a>,
-    listing: &'a EventListing,
+    object: ListedObject<'a>,
     numbers: StackOffset,
-    object: SelectedObject,
     parts: Rc<ObjectMembers<'a>>,
 }
 
@@ -163,7 +159,7 @@ macro_rules! members {
     };
     (@only $columns:ident, $shows:ident, $name:literal, $meaning:literal, $part:expr, $value:expr) => {};
     (@entry target $map:ident, $row:expr, $name:literal, $value:expr) => {
-        if $row.has_target() {
+        if $row.object.target().is_some() {
             $map.serialize_entry($name, &valued($row, $value))?;
         }
     };
@@ -187,50 +183,50 @@ struct ObjectJson<'a>(ObjectListRow<'a>);
 
 members! {
     ObjectJson(ObjectListRow): object_columns, add_object from |row: &ObjectEventRow<'a>| &row.object;
-    file "file", "index of the trace" => |row| index(row.answer.about.index);
+    file "file", "index of the trace" => |row| index(row.object.file.about.index);
     file "id", "number of the object in its trace, from 1; the same in every session"
         => |row| row.object.id();
-    file "pointer", "kernel address; for a mapping `base OR (pid << 42)`" => |row| row.pointer();
-    file "name", "name, or null" => |row| row.listing.name(row.object.object());
+    file "pointer", "kernel address; for a mapping `base OR (pid << 42)`" => |row| row.object.pointer().map(Hex);
+    file "name", "name, or null" => |row| row.object.name();
     file "type", "name of the object type; `\"FileMapping\"` for views of files, `\"UnknownType\"` if no event names the \
                   type"
-        => |row| row.object_type();
+        => |row| row.object.type_name();
     file "lifetime_s", "time from creation to end; null if one of them is unknown"
-        => |row| row.lifetime_s();
+        => |row| Some(row.object.lifetime_ns()? as f64 / 1e9);
     // Properties of the object that do not depend on filters of its events.
-    only "first_create_ns", "time of creation" => |row| row.first_create_ns();
-    only "last_destroy_ns", "time of the end" => |row| row.last_destroy_ns();
+    only "first_create_ns", "time of creation" => |row| row.object.ends_ns()[0];
+    only "last_destroy_ns", "time of the end" => |row| row.object.ends_ns()[1];
     only "creator", "process that created it; null without a creation" as "object?" with creator_columns().members()
         => |row| row.creator();
     file "is_multiprocess", "more than one process created, duplicated, referenced or mapped it" [for_programs]
-        => |row| row.is_multiprocess();
+        => |row| row.object.is_multiprocess();
     file "is_overlapped", "two of its handles were open at the same time" [for_programs]
-        => |row| row.is_overlapped();
+        => |row| row.object.is_overlapped();
     target "target", "only with `-ShowTarget`, for processes and threads: name of the process that \
                       the handles refer to, or that the thread belongs to; null if unknown"
-        => |row| row.target()?.process.known_name();
+        => |row| row.object.target()??.process.known_name();
     target "target_pid", "only with `-ShowTarget`: id of that process; null if it is unknown"
-        => |row| row.target()?.process.known_pid();
+        => |row| row.object.target()??.process.known_pid();
     target "target_tid", "only with `-ShowTarget`: id of the thread; null for a process"
-        => |row| row.target()?.tid;
+        => |row| row.object.target()??.tid;
     target "target_state", "only with `-ShowTarget`: `\"ended\"`, `\"running\"`, or `\"unknown\"` if its end may be \
                             missing"
-        => |row| Some(row.target()?.end.name());
+        => |row| Some(row.object.target()??.end.name());
     target "target_start_ns", "only with `-ShowTarget`: its start; null if before the trace or unknown"
-        => |row| row.target()?.start_ns;
+        => |row| row.object.target()??.start_ns;
     target "target_end_ns", "only with `-ShowTarget`: its end, negative before the trace; null if \
                              it still runs or the end is unknown"
-        => |row| row.target()?.end.time_ns();
+        => |row| row.object.target()??.end.time_ns();
     target "target_exit_code", "only with `-ShowTarget`: exit code of an ended process, if known"
-        => |row| row.target()?.exit_code;
+        => |row| row.object.target()??.exit_code;
     target "target_started_by", "only with `-ShowTarget`: name of the process that started it; null if only its id is \
                                  known"
-        => |row| row.target()?.started_by.as_ref()?.known_name();
+        => |row| row.object.target()??.started_by.as_ref()?.known_name();
     target "target_started_by_pid", "only with `-ShowTarget`: id of that process"
-        => |row| row.target()?.started_by.as_ref()?.known_pid();
+        => |row| row.object.target()??.started_by.as_ref()?.known_pid();
     target "target_function", "only with `-ShowTarget`: the function that a thread was started with, `module!function`, or \
                                `module+0xOFFSET` without symbols"
-        => |row| row.target()?.start_function.as_deref();
+        => |row| row.object.target()??.start_function.as_deref();
     only "existing_handles", "its handles in the rundown" as "array" with existing_columns().members()
         => |row| {
         let (row, members) = (row.clone(), Rc::clone(&row.parts.existing));
@@ -262,43 +258,43 @@ members! {
         => |row| row.item.handle().map(Hex);
     file "leaked", "only in creates, duplicates and maps: nothing in the trace closes it, and nothing shows that it was \
                     closed",
-        of OPENING => |row| Some(row.item.event_of(OPENING).and(row.item.event())?.leaked);
+        of OPENING => |row| Some(row.item.event_of(OPENING)?.leaked);
     file "closed_at_exit", "only in handle events; for a close: made by the end of the process; for \
                             a create or duplicate: closed only by the end of the process, which had \
                             not inherited it",
         of WITH_HANDLE => |row| {
-            Some(row.item.event_of(WITH_HANDLE).and(row.item.event())?.closed_at_exit)
+            Some(row.item.event_of(WITH_HANDLE)?.closed_at_exit)
         };
     file "view_base", "only in maps and unmaps: first address of the view",
-        of VIEWS => |row| row.item.view()?.base.map(Hex);
+        of VIEWS => |row| row.item.event()?.view()?.base.map(Hex);
     file "view_size", "only in maps and unmaps: size of the view in bytes",
-        of VIEWS => |row| row.item.view()?.size;
+        of VIEWS => |row| row.item.event()?.view()?.size;
     file "byte_offset", "only in maps and unmaps: offset of the view in the file",
-        of VIEWS => |row| row.item.view()?.offset;
+        of VIEWS => |row| row.item.event()?.view()?.offset;
     file "file_object", "only in maps and unmaps: kernel key of the file",
-        of VIEWS => |row| row.item.view()?.file_object.map(Hex);
+        of VIEWS => |row| row.item.event()?.view()?.file_object.map(Hex);
     file "closed_unseen", "only in creates, duplicates and maps: the trace lost its close \
                            ([architecture.md](architecture.md#events-that-are-missing)), but something else \
                            shows it: `\"reused\"`, `\"not_in_rundown\"`, `\"process_ended\"`; null: it was not \
                            closed unseen",
-        of OPENING => |row| Some(row.item.unseen_close()?.evidence.name());
+        of OPENING => |row| Some(row.item.event()?.unseen_close()?.evidence.name());
     file "closed_after_ns", "only in creates, duplicates and maps: it was closed after this time; null: it was not \
                              closed unseen",
-        of OPENING => |row| row.item.unseen_close()?.after_ns;
+        of OPENING => |row| row.item.event()?.unseen_close()?.after_ns;
     file "closed_before_ns", "only in creates, duplicates and maps: it was closed before this time; null: it was not \
                               closed unseen",
-        of OPENING => |row| row.item.unseen_close()?.before_ns;
+        of OPENING => |row| row.item.event()?.unseen_close()?.before_ns;
     file "source_pid", "only in duplicates: process whose handle was duplicated; null if no process with that id was \
                         known at the time",
         of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.source_process);
     file "source_handle", "only in duplicates: value of the handle that was duplicated",
-        of DUPLICATES => |row| row.item.duplicate()?.source_handle.map(Hex);
+        of DUPLICATES => |row| row.item.event()?.duplicate()?.source_handle.map(Hex);
     file "caller_pid", "only in duplicates: process that made the call",
         of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.caller_process);
     file "inherited_by_pid", "only in duplicates: child process that inherited the handle",
         of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.inherited_by);
     file "ref_delta", "only in references and dereferences: signed change of the reference count",
-        of REFERENCE_CHANGES => |row| row.item.ref_delta();
+        of REFERENCE_CHANGES => |row| row.item.event()?.ref_delta();
     file "stack", "number of the stack, or null"
         => |row| Some(row.object.numbers.of(row.item.event()?.stack?));
 }
@@ -340,84 +336,31 @@ impl<'a> ObjectListRow<'a> {
         numbers: StackOffset,
         parts: Rc<ObjectMembers<'a>>,
     ) -> impl Iterator<Item = ObjectListRow<'a>> {
-        answer.listing.iter().flat_map(move |listing| {
-            let objects = answer.selection.objects().iter();
-            let parts = Rc::clone(&parts);
-            objects.map(move |&object| ObjectListRow {
-                answer,
-                listing,
-                numbers,
-                object,
-                parts: Rc::clone(&parts),
-            })
+        answer.objects().map(move |object| ObjectListRow {
+            object,
+            numbers,
+            parts: Rc::clone(&parts),
         })
     }
 
     fn items(self) -> impl Iterator<Item = ObjectEventRow<'a>> {
-        let items = EventItem::from_object(self.answer, self.listing, self.object);
+        let items = EventItem::from_object(self.object);
         items.map(move |item| ObjectEventRow { object: self.clone(), item, stack_text: None })
     }
 
-    fn pointer(&self) -> Option<Hex> {
-        self.listing.pointer(self.object.object()).map(Hex)
-    }
-
-    fn object_type(&self) -> &'a str {
-        let tables = &self.answer.file;
-        tables.types.get(tables.objects.type_id(self.object.object()))
-    }
-
-    fn lifetime_s(&self) -> Option<f64> {
-        Some(self.answer.lifetime_ns(self.listing, self.object)? as f64 / 1e9)
-    }
-
-    /// Whether the answer says what its handles refer to.
-    fn has_target(&self) -> bool {
-        self.answer.target(self.object.object()).is_some()
-    }
-
-    fn target(&self) -> Option<&'a Target> {
-        self.answer.target(self.object.object())?
-    }
-
-    fn is_multiprocess(&self) -> bool {
-        self.listing.is_multiprocess(self.object.object())
-    }
-
-    fn is_overlapped(&self) -> bool {
-        self.listing.is_overlapped(self.object.object())
-    }
-
-    fn first_create(&self) -> Option<usize> {
-        self.answer.file.objects.table.create_event(self.object.object()).map(EventIdx::row)
-    }
-
-    fn first_create_ns(&self) -> Option<i64> {
-        let [created_ns, _] = self.listing.ends_ns(self.object.object());
-        created_ns
-    }
-
-    fn last_destroy_ns(&self) -> Option<i64> {
-        let [_, ended_ns] = self.listing.ends_ns(self.object.object());
-        ended_ns
-    }
-
     fn creator(&self) -> Option<PartOf<'a, Creator<'a>>> {
-        let event = self.listing.event(self.first_create()?)?;
-        let process = self.answer.file.processes.get(event.process);
-        Some(PartOf(Rc::clone(&self.parts.creator), process))
+        Some(PartOf(Rc::clone(&self.parts.creator), self.object.creator()?))
     }
 
     fn existing_handles(self) -> impl Iterator<Item = RemainingHandle> {
-        let tables = &self.answer.file;
-        let handles = self.listing.existing(self.object.object());
-        handles.map(|(owner, handle)| (tables.processes.get(owner).pid, handle))
+        let processes = &self.object.file.file.processes;
+        self.object.existing().map(|(owner, handle)| (processes.get(owner).pid, handle))
     }
 }
 
 impl ObjectEventRow<'_> {
     fn pid_of(&self, process: impl Fn(ListedDuplicate) -> Option<ProcessIdx>) -> Option<u32> {
-        let process = process(self.item.duplicate()?)?;
-        Some(self.object.answer.file.processes.get(process).pid)
+        let process = process(self.item.event()?.duplicate()?)?;
+        Some(self.item.object.file.file.processes.get(process).pid)
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 use handlescope_query::{
     Domain, FileAnswer, GroupColumn, GroupCriteria, GroupKey, GroupStats, Groups, GroupsLeftOut,
-    Growth, KeyKind, NodeIdx, ObjectRefAnswer, Stat,
+    Growth, KeyKind, NodeIdx, ObjectRefAnswer, Stat, TraceAnswer,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
@@ -143,7 +143,8 @@ pub fn groups<'a>(
     let has_times = criteria.buckets.is_some();
     let traces = traces(&answer.files);
     let rows = answer.files.iter().zip(traces.iter()).flat_map(|(file, trace)| {
-        let (numbers, stacks) = (trace.numbers, Rc::new(StackStyle::for_answer(file, shown)));
+        let (numbers, stacks) =
+            (trace.numbers, Rc::new(StackStyle::for_answer(file, shown).trimmed(file.trims())));
         file.groups
             .iter()
             .flat_map(|groups| groups.tree.leaves().map(move |node| (groups, node)))
@@ -247,7 +248,7 @@ impl GroupRow<'_> {
     fn text(&self, column: GroupColumn) -> Option<String> {
         match self.groups.key_in(self.node, column) {
             GroupKey::Text(text) => Some(text.to_owned()),
-            GroupKey::Stack(stack) => self.stacks.text(Some(stack), self.groups.stacks.as_deref()),
+            GroupKey::Stack(stack) => self.stacks.text(Some(stack)),
             _ => None,
         }
     }

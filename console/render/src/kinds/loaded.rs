@@ -50,8 +50,7 @@ pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<AnswerTable
     });
     lost.title("Lost").show(Show::Grouped).unknown(UNKNOWN);
     let rows = files.iter().enumerate().map(|(number, (path, info))| (number, *path, *info));
-    let mut document = Columns::default();
-    document.rows("files", "the loaded traces");
+    let document = Columns::with_rows("files", "the loaded traces");
     let file_rows = [FileRows::rows_of(files.len())];
     Ok(AnswerTable::new(columns, rows.collect(), file_rows)?.within(document, ()))
 }

@@ -38,7 +38,7 @@ pub use self::{
     members::{MemberPage, MemberTable, member_tables},
     module::module_columns,
     object_ref::object_ref_document,
-    objects::OBJECT_COLUMNS,
+    objects::object_orders,
     process::process_columns,
     resource::{add_amounts, resource_columns, resource_group_document, resource_group_members},
     stack::{stack_columns, stack_document},

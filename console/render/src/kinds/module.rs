@@ -13,6 +13,12 @@ use crate::{
 use handlescope_query::{LoadedModule, ModuleAnswer};
 use handlescope_session::values::CountedNoun;
 
+// The meanings of what the rows of modules and of their versions share.
+pub const NAME: &str = "last part of the path";
+pub const PATH: &str = "path as in the trace, usually an NT path";
+pub const VERSION: &str = "from the version resource; null if the trace does not have them";
+pub const PIDS: &str = "ids of the processes that loaded it; 0: kernel";
+
 /// A module of a trace.
 pub struct LoadedModuleRow<'a> {
     answer: &'a ModuleAnswer<'a>,
@@ -23,49 +29,23 @@ pub struct LoadedModuleRow<'a> {
 pub fn module_columns<'a>() -> Columns<'a, LoadedModuleRow<'a>> {
     let mut columns = Columns::<LoadedModuleRow<'a>>::default();
     columns.add("file", "index of the trace", |row| index(row.answer.index));
-    columns.add("name", "last part of the path", |row| row.module().name.as_str()).title("Name");
-    let path = columns
-        .add("path", "path as in the trace, usually an NT path", |row| row.module().path.as_str());
+    columns.add("name", NAME, |row| row.module().name.as_str()).title("Name");
+    let path = columns.add("path", PATH, |row| row.module().path.as_str());
     path.title("Path").texts(|row| path_shown(row.answer, row.loaded)).show(Show::Clipped).rank(1);
     columns.add("size", "mapped bytes", |row| row.module().size).title("Size").show(Show::Grouped);
     columns.add("timestamp", "from the PE header", |row| row.module().timestamp);
     columns.add("checksum", "from the PE header", |row| row.module().checksum);
-    columns.add("pdb_name", "identity of the PDB; the GUID in lower case with dashes", |row| {
-        row.module().pdb_name.as_deref()
-    });
-    columns.add("pdb_guid", "identity of the PDB; the GUID in lower case with dashes", |row| {
-        row.module().pdb_guid.as_deref()
-    });
-    columns.add("pdb_age", "identity of the PDB; the GUID in lower case with dashes", |row| {
-        row.module().pdb_age
-    });
+    const PDB: &str = "identity of the PDB; the GUID in lower case with dashes";
+    columns.add("pdb_name", PDB, |row| row.module().pdb_name.as_deref());
+    columns.add("pdb_guid", PDB, |row| row.module().pdb_guid.as_deref());
+    columns.add("pdb_age", PDB, |row| row.module().pdb_age);
     columns
-        .add(
-            "file_version",
-            "from the version resource; null if the trace does not have them",
-            |row| row.module().file_version.as_deref(),
-        )
+        .add("file_version", VERSION, |row| row.module().file_version.as_deref())
         .title("Version");
-    columns.add(
-        "original_name",
-        "from the version resource; null if the trace does not have them",
-        |row| row.module().original_name.as_deref(),
-    );
-    columns.add(
-        "product_name",
-        "from the version resource; null if the trace does not have them",
-        |row| row.module().product_name.as_deref(),
-    );
-    columns.add(
-        "description",
-        "from the version resource; null if the trace does not have them",
-        |row| row.module().description.as_deref(),
-    );
-    columns.add(
-        "company",
-        "from the version resource; null if the trace does not have them",
-        |row| row.module().company.as_deref(),
-    );
+    columns.add("original_name", VERSION, |row| row.module().original_name.as_deref());
+    columns.add("product_name", VERSION, |row| row.module().product_name.as_deref());
+    columns.add("description", VERSION, |row| row.module().description.as_deref());
+    columns.add("company", VERSION, |row| row.module().company.as_deref());
     const TIMES: &str = "times; null outside of the trace";
     let mut loads = Columns::<&'a ModuleLoad>::default();
     loads.member("pid", "process id; 0: kernel, in every process", |load| load.pid);
@@ -75,9 +55,7 @@ pub fn module_columns<'a>() -> Columns<'a, LoadedModuleRow<'a>> {
     columns.parts("loads", "where and when it was mapped", loads, |row| {
         row.loaded.loads.iter().collect()
     });
-    columns
-        .add("pids", "ids of the processes that loaded it; 0: kernel", |row| pids(row.loaded))
-        .rows_only();
+    columns.add("pids", PIDS, |row| pids(row.loaded)).rows_only();
     columns
         .add("base", "first address, if it is the same in every process", |row| {
             only_base(row.loaded).map(Hex)
@@ -106,19 +84,18 @@ pub fn module_columns<'a>() -> Columns<'a, LoadedModuleRow<'a>> {
 /// None that a caller could do anything about.
 pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<AnswerTable<'a>> {
     let rows = answers.iter().flat_map(|answer| {
-        answer.modules.iter().map(move |loaded| LoadedModuleRow { answer, loaded })
+        answer.list.modules.iter().map(move |loaded| LoadedModuleRow { answer, loaded })
     });
     let file_rows = answers.iter().map(|answer| {
-        let count = answer.modules.len();
+        let count = answer.list.modules.len();
         let without =
-            answer.modules.iter().filter(|loaded| loaded.module.pdb_guid.is_none()).count();
+            answer.list.modules.iter().filter(|loaded| loaded.module.pdb_guid.is_none()).count();
         let modules = CountedNoun(count as u64, "module");
         let line = format!("{modules}, {without} without a PDB identity");
         FileRows::new(answer.path, count).below(line)
     });
-    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let table = AnswerTable::new(module_columns(), rows.collect(), file_rows)?;
-    let table = table.within(module_document(), first_no_match(no_match));
+    let table = table.within(module_document(), first_no_match(answers));
     Ok(table.with_spare(["Pdb", "Size", "Base", "Loaded by"]))
 }
 
@@ -130,7 +107,7 @@ impl<'a> LoadedModuleRow<'a> {
 
 /// Returns the path with a drive letter.
 pub fn path_shown(answer: &ModuleAnswer<'_>, loaded: &LoadedModule) -> String {
-    answer.volumes.shown(&loaded.module.path).into_owned()
+    answer.list.volumes.shown(&loaded.module.path).into_owned()
 }
 
 /// Returns the ids of the processes that loaded a module; 0 is the kernel.

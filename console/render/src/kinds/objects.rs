@@ -1,15 +1,15 @@
 //! `.dump ObjectRef`. It has its own text, document and CSV file, because these are ETWAnalyzer's or nested.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use super::{events, groups::groups, object_ref::write_document};
 use crate::{
     ObjectRefStyle, csv,
     output::{OutputError, OutputOptions},
-    table::{self, AnswerTable, Columns, FileRows},
+    table::{AnswerTable, Columns, FileRows, ParquetOutput},
     text::{self, TreeColumns},
 };
-use handlescope_query::{EventListing, FileAnswer, ObjectRefAnswer, SelectedObject};
+use handlescope_query::{FileAnswer, ListedObject, ObjectRefAnswer};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::paths::Overwrite;
 use handlescope_session::settings::Display;
@@ -52,48 +52,41 @@ pub fn object_ref(
         Format::Text => text::object_ref(&answer, style, &columns, display, out),
         Format::Json(mode) => write_document(&answer, style, mode, out),
         Format::Csv(text) => csv::write(&answer, style, text, display, out),
-        format => table::write_batches(format, display, cancel, out, |add| {
-            events::for_each_batch(&answer, style, cancel, add)
-        }),
+        Format::NdJson => {
+            events::for_each_batch(&answer, style, cancel, &mut |rows| rows.ndjson(cancel, out))
+        }
+        Format::Parquet => {
+            let mut file = ParquetOutput::new(out);
+            events::for_each_batch(&answer, style, cancel, &mut |rows| file.add(rows))?;
+            file.finish()
+        }
     })
 }
 
 /// Sorts the objects of a file by a column.
 fn sort(file: &mut FileAnswer<'_>, column: &str) -> Result<(), OutputError> {
-    let Some(listing) = &file.listing else { return Ok(()) };
-    let objects = file.selection.objects();
-    let mut table = object_table(file, listing, objects)?;
+    if file.listing.is_none() {
+        return Ok(());
+    }
+    let objects: Vec<ListedObject<'_>> = file.objects().collect();
+    let rows = [FileRows::rows_of(objects.len())];
+    let mut table = AnswerTable::new(object_orders(), objects, rows)?;
     table.sort_by(column)?;
+    let objects = file.selection.objects();
     let order = table.rows().filter_map(|row| objects.get(row).copied()).collect();
     drop(table);
     file.selection.objects = order;
     Ok(())
 }
 
-/// Columns that objects can be sorted by.
-pub const OBJECT_COLUMNS: [&str; 6] = ["id", "type", "name", "lifetime", "created", "events"];
-
-fn object_table<'a>(
-    file: &'a FileAnswer<'_>,
-    listing: &'a EventListing,
-    objects: &[SelectedObject],
-) -> io::Result<AnswerTable<'a>> {
-    let tables = &file.file;
-    let [id, type_name, name, lifetime, created, events] = OBJECT_COLUMNS;
-    let mut columns = Columns::<SelectedObject>::default();
-    columns.add(id, "number of the object", |object| object.id());
-    columns.add(type_name, "name of its type", move |object| {
-        tables.types.get(tables.objects.type_id(object.object()))
-    });
-    columns.add(name, "its name", move |object| listing.name(object.object()));
-    columns.add(lifetime, "time from creation to end", move |object| {
-        file.lifetime_ns(listing, *object)
-    });
-    columns.add(created, "time of its creation", move |object| {
-        let create = object.create(&tables.objects.table);
-        create.and_then(|event| listing.time_ns(event.row()))
-    });
-    columns.add(events, "number of its events", move |object| file.events(*object).count() as u64);
-    let file_rows = [FileRows::new(file.about.path, objects.len())];
-    AnswerTable::new(columns, objects.to_vec(), file_rows)
+/// Declares the columns that objects can be sorted by.
+pub fn object_orders<'a>() -> Columns<'a, ListedObject<'a>> {
+    let mut columns = Columns::<ListedObject<'a>>::default();
+    columns.add("id", "number of the object", |object| object.id());
+    columns.add("type", "name of its type", |object| object.type_name());
+    columns.add("name", "its name", |object| object.name());
+    columns.add("lifetime", "time from creation to end", |object| object.lifetime_ns());
+    columns.add("created", "time of its creation", |object| object.left_create_ns());
+    columns.add("events", "number of its events", |object| object.kinds().count() as u64);
+    columns
 }

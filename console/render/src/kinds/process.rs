@@ -26,18 +26,16 @@ const DEEPEST: usize = 32;
 
 /// A process and the format of its times.
 pub struct ProcessListRow<'a> {
-    file: u32,
+    answer: &'a ProcessAnswer<'a>,
     listed: &'a ListedProcess,
     clock: Rc<TraceClock>,
-    /// Whether the source is a trace, which has process events; dumps and text do not.
-    is_traced: bool,
 }
 
 /// Declares the columns of a process. Its times are seconds in text unless they have their own format.
 pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessListRow<'a>> {
     let shown = if times == TimeFormat::Seconds { Show::Seconds } else { Show::Plain };
     let mut columns = Columns::<ProcessListRow<'a>>::default();
-    columns.add("file", "index of the trace", |row| row.file);
+    columns.add("file", "index of the trace", |row| index(row.answer.index));
     columns.add("pid", "process id", |row| row.process().pid).title("Pid").rank(-2);
     columns
         .add(
@@ -102,30 +100,24 @@ pub fn processes<'a>(
     display: &Display,
 ) -> io::Result<AnswerTable<'a>> {
     let rows = answers.iter().flat_map(|answer| {
-        let clock = TraceClock::below_heading(&answer.info, display);
-        let (file, clock) = (index(answer.index), Rc::new(clock));
-        let is_traced = answer.info.has_clock();
-        answer.processes.iter().map(move |listed| ProcessListRow {
-            file,
-            listed,
-            clock: Rc::clone(&clock),
-            is_traced,
-        })
+        let clock = Rc::new(TraceClock::below_heading(&answer.info, display));
+        let processes = answer.list.processes.iter();
+        processes.map(move |listed| ProcessListRow { answer, listed, clock: Rc::clone(&clock) })
     });
     let file_rows = answers.iter().map(|answer| {
-        let count = answer.processes.len();
+        let count = answer.list.processes.len();
         let file_rows = FileRows::new(answer.path, count).started(&answer.info, display);
-        if let Some(zombies) = &answer.zombies {
+        if let Some(zombies) = &answer.list.zombies {
             let line = line_of_zombies(zombies);
             return file_rows.below(line.unwrap_or_else(|| NO_ZOMBIES.to_owned()));
         }
-        let started = answer.processes.iter().filter(|listed| listed.process.start_ns.is_some());
+        let started =
+            answer.list.processes.iter().filter(|listed| listed.process.start_ns.is_some());
         let processes = CountedNoun(count as u64, "process");
         file_rows.below(format!("{processes}, {} started in the trace", started.count()))
     });
-    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let table = AnswerTable::new(process_columns(display.time_format), rows.collect(), file_rows)?;
-    let table = table.within(process_document(), first_no_match(no_match));
+    let table = table.within(process_document(), first_no_match(answers));
     Ok(table.with_spare(["Session", "Parent", "Exit code", "End"]))
 }
 
@@ -134,14 +126,19 @@ impl<'a> ProcessListRow<'a> {
         &self.listed.process
     }
 
+    /// Whether the source is a trace, which has process events; dumps and text do not.
+    fn is_traced(&self) -> bool {
+        self.answer.info.has_clock()
+    }
+
     fn parent_pid(&self) -> Option<u32> {
         let parent = self.process().parent_pid;
-        Some(parent).filter(|parent| *parent != 0 || self.is_traced)
+        Some(parent).filter(|parent| *parent != 0 || self.is_traced())
     }
 
     fn command_line(&self) -> Option<&'a str> {
         let line = self.process().command_line.as_str();
-        Some(line).filter(|line| !line.is_empty() || self.is_traced)
+        Some(line).filter(|line| !line.is_empty() || self.is_traced())
     }
 
     fn pretty_name(&self) -> Option<&'static str> {

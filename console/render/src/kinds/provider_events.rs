@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::event_counts::NO_MATCH;
+use super::event_counts::{NO_MATCH, add_names};
 use super::index;
 use crate::json::JsonMembers;
 use crate::no_match::{NoMatchRow, first_no_match};
@@ -20,6 +20,7 @@ use handlescope_session::values::CountedNoun;
 struct ProviderEventRow<'a> {
     answer: &'a ProviderEventsAnswer<'a>,
     event: &'a SingleEvent,
+    kind: &'a CountedEvent,
 }
 
 /// Declares the columns of an event, including its fields and stack lines if they are shown.
@@ -32,31 +33,17 @@ fn columns<'a>(
     columns.add("file", "index of the trace", |row| index(row.answer.index));
     columns.add("time_ns", "time", |row| row.event.time_ns).title("Time").show(Show::Seconds);
     columns.add("pid", "process id; null if unknown", |row| row.event.pid);
-    columns.add("process", "its name", |row| row.answer.process(row.event).name).follows("tid");
+    columns
+        .add("process", "its name", |row| row.answer.list.process(row.event).name)
+        .follows("tid");
     let shown = columns
         .add("shown_process", "process with its start and end", move |row| row.process(&display));
     shown.title("Process").text_only();
     columns.add("tid", "thread; null if unknown", |row| row.event.tid).title("Thread");
     columns.add("provider", "name; null if nothing names it", |row| {
-        row.kind()?.counted.provider.as_deref()
+        row.kind.counted.provider.as_deref()
     });
-    columns.add(
-        "name",
-        "task and opcode, or a name built into handlescope; null if nothing names it",
-        |row| row.kind()?.counted.name.as_deref(),
-    );
-    columns.add(
-        "kind",
-        "`hook:GGTT`, `classic:{guid}:{opcode}`, `manifest:{guid}:{id}` or `message`",
-        |row| row.kind().map(|kind| kind.counted.kind.as_str()),
-    );
-    let provider = |row: &ProviderEventRow<'a>| row.kind().map(CountedEvent::shown_provider);
-    columns
-        .add("shown_provider", "name or GUID of the provider", provider)
-        .title("Provider")
-        .text_only();
-    let event = |row: &ProviderEventRow<'a>| row.kind().map(CountedEvent::shown_event);
-    columns.add("shown_event", "name or kind of the event", event).title("Event").text_only();
+    add_names(&mut columns, |row| row.kind);
     columns
         .add("is_short", "whether its data ends before its last field", |row| row.event.is_short);
     if has_fields {
@@ -73,7 +60,7 @@ fn columns<'a>(
         fields.title("Fields").unknown("").rows_only();
     }
     if stacks.show {
-        let text = move |row: &ProviderEventRow<'a>| row.stacks(stacks).text(row.event.stack, None);
+        let text = move |row: &ProviderEventRow<'a>| row.stacks(stacks).text(row.event.stack);
         columns.add("frames", "the frames of its stack, one per line", text).rows_only();
         columns.nest("frames", "array", "the frames of its stack, one per line", move |row| {
             row.lines(stacks).unwrap_or_default()
@@ -93,30 +80,27 @@ pub fn provider_events<'a>(
     stacks: StackDisplayArgs,
     display: &Display,
 ) -> io::Result<AnswerTable<'a>> {
-    let rows = answers
-        .iter()
-        .flat_map(|answer| answer.rows.iter().map(move |event| ProviderEventRow { answer, event }));
-    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
+    let rows = answers.iter().flat_map(|answer| {
+        answer.list.rows.iter().filter_map(move |event| {
+            Some(ProviderEventRow { answer, event, kind: answer.list.kinds.get(event.kind)? })
+        })
+    });
     let mut document = Columns::<Option<NoMatchRow<'a>>>::default();
     document.kind("always `Events`", "Events");
     document.rows("events", "the events, in time order");
     document.no_match(NO_MATCH, |first| *first);
     let columns = columns(has_fields, stacks, *display);
     let table = AnswerTable::new(columns, rows.collect(), answers.iter().map(file_rows))?;
-    Ok(table.within(document, first_no_match(no_match)))
+    Ok(table.within(document, first_no_match(answers)))
 }
 
 impl<'a> ProviderEventRow<'a> {
-    fn kind(self) -> Option<&'a CountedEvent> {
-        self.answer.kinds.get(self.event.kind)
-    }
-
     fn process(self, display: &Display) -> String {
-        ProcessStyle::new(&self.answer.info, display).marked(&self.answer.process(self.event))
+        ProcessStyle::new(&self.answer.info, display).marked(&self.answer.list.process(self.event))
     }
 
     fn stacks(self, stacks: StackDisplayArgs) -> StackStyle<'a> {
-        StackStyle::new(Some(self.answer.frames.named()), &self.answer.bases, stacks)
+        StackStyle::new(Some(self.answer.list.frames.named()), &self.answer.list.bases, stacks)
     }
 
     /// Returns a line for each frame.
@@ -133,22 +117,20 @@ impl<'a> ProviderEventRow<'a> {
     ) -> io::Result<()> {
         let seconds = self.event.time_ns as f64 / 1e9;
         let process = self.process(display);
-        let provider = self.kind().map_or("", CountedEvent::shown_provider);
-        let event = self.kind().map_or("", CountedEvent::shown_event);
+        let (provider, event) = (self.kind.shown_provider(), self.kind.shown_event());
         write!(out, "{seconds:.6} {process} {}/{}", Untrusted(provider), Untrusted(event))?;
         let fields = text(&self.event.fields).unwrap_or_default();
         writeln!(out, " {}", Untrusted(&fields))?;
-        match self.event.stack {
-            Some(stack) => self.stacks(stacks).write_frames(&mut out, stack, display, 1),
-            None => Ok(()),
-        }
+        let Some(stack) = self.event.stack else { return Ok(()) };
+        self.stacks(stacks).write_frames(&mut out, stack, display, 1)?;
+        writeln!(out)
     }
 }
 
 fn file_rows(answer: &ProviderEventsAnswer<'_>) -> FileRows {
     let (passed, kept) =
-        (CountedNoun(answer.passed as u64, "event"), HumanCount(answer.kept as u64));
-    FileRows::new(answer.path, answer.rows.len())
+        (CountedNoun(answer.list.passed as u64, "event"), HumanCount(answer.list.kept as u64));
+    FileRows::new(answer.path, answer.list.rows.len())
         .counted(format!("of {passed} that passed, of {kept} that the extract keeps"))
 }
 

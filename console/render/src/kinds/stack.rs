@@ -45,7 +45,7 @@ pub fn stack_columns<'a>(has_text: bool) -> Columns<'a, StackItem<'a>> {
         .title("Count")
         .show(Show::Grouped);
     columns.add("pid", "process id", |row| row.stack.pid);
-    columns.add("process", "process name", |row| row.file.answer.process(row.stack).name);
+    columns.add("process", "process name", |row| row.file.answer.list.process(row.stack).name);
     columns.nest(
         "frames",
         "array",
@@ -64,7 +64,7 @@ pub fn stack_columns<'a>(has_text: bool) -> Columns<'a, StackItem<'a>> {
     });
     innermost.title("Innermost frame").unknown("").rows_only();
     if has_text {
-        let text = |row: &StackItem<'a>| row.file.stacks.text(Some(row.stack.stack), None);
+        let text = |row: &StackItem<'a>| row.file.stacks.text(Some(row.stack.stack));
         columns
             .add("text", "the frames, one per line", move |row| text(row).unwrap_or_default())
             .rows_only();
@@ -84,25 +84,24 @@ pub fn call_stacks<'a>(
 ) -> io::Result<AnswerTable<'a>> {
     let rows = answers.iter().flat_map(|answer| {
         let file = Rc::new(StackFileStyle::new(answer, stacks, display));
-        answer.rows.iter().map(move |&stack| StackItem { file: Rc::clone(&file), stack })
+        answer.list.rows.iter().map(move |&stack| StackItem { file: Rc::clone(&file), stack })
     });
     let (mut columns, display) = (stack_columns(format != Format::Text), *display);
     if stacks.show {
         columns.row_text(move |row, out| row.write(&display, out));
     }
     let mut stats = FrameStats::default();
-    answers.iter().for_each(|answer| stats += answer.stats);
+    answers.iter().for_each(|answer| stats += answer.list.stats);
     let left_out: usize = answers
         .iter()
-        .map(|answer| (answer.passed as usize).saturating_sub(answer.rows.len()))
+        .map(|answer| (answer.list.passed as usize).saturating_sub(answer.list.rows.len()))
         .sum();
     let left_out = Some(left_out).filter(|left_out| *left_out > 0);
-    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let about = StacksHead {
         stats,
-        has_every_stack: answers.iter().all(|answer| answer.has_every_stack),
+        has_every_stack: answers.iter().all(|answer| answer.list.has_every_stack),
         left_out,
-        no_match: first_no_match(no_match),
+        no_match: first_no_match(answers),
     };
     let table = AnswerTable::new(columns, rows.collect(), answers.iter().map(file_rows))?;
     Ok(table.within(stack_document(), about))
@@ -113,7 +112,7 @@ impl<'a> StackFileStyle<'a> {
         StackFileStyle {
             answer,
             processes: ProcessStyle::new(&answer.info, display),
-            stacks: StackStyle::new(Some(answer.frames.named()), &answer.bases, stacks),
+            stacks: StackStyle::new(Some(answer.list.frames.named()), &answer.list.bases, stacks),
         }
     }
 }
@@ -121,8 +120,8 @@ impl<'a> StackFileStyle<'a> {
 impl<'a> StackItem<'a> {
     fn frames(&self) -> StackJson<'a> {
         let answer = self.file.answer;
-        let (frames, stack) = (Some(&answer.frames), self.stack.stack);
-        StackJson { frames, bases: &answer.bases, stack, trims: None }
+        let (frames, stack) = (Some(&answer.list.frames), self.stack.stack);
+        StackJson { frames, bases: &answer.list.bases, stack, trims: None }
     }
 
     /// Writes a line about the stack, then a line for each frame.
@@ -130,34 +129,35 @@ impl<'a> StackItem<'a> {
         let process = display.screen.paint(Role::Process, self.process());
         let (count, number) = (HumanCount(self.stack.count), self.stack.stack);
         writeln!(out, "Count: {count} Process: {process} Stack: {number}")?;
-        self.file.stacks.write_frames(&mut out, self.stack.stack, display, 1)
+        self.file.stacks.write_frames(&mut out, self.stack.stack, display, 1)?;
+        writeln!(out)
     }
 
     /// Returns the process for people, with its start and end.
     fn process(&self) -> String {
-        self.file.processes.marked(&self.file.answer.process(self.stack))
+        self.file.processes.marked(&self.file.answer.list.process(self.stack))
     }
 
     fn depth(&self) -> u32 {
-        index(self.file.answer.frames.stacks.get(self.stack.stack.row()).len())
+        index(self.file.answer.list.frames.stacks.get(self.stack.stack.row()).len())
     }
 }
 
 fn file_rows(answer: &StacksAnswer<'_>) -> FileRows {
     let (passed, recorded) =
-        (CountedNoun(answer.passed, "stack"), CountedNoun(answer.recorded, "time"));
+        (CountedNoun(answer.list.passed, "stack"), CountedNoun(answer.list.recorded, "time"));
     let FrameStats { frames_total, frames_in_modules, frames_managed, frames_unknown } =
-        answer.stats;
+        answer.list.stats;
     let total = CountedNoun(frames_total, "frame");
     let [modules, managed, unknown] =
         [frames_in_modules, frames_managed, frames_unknown].map(HumanCount);
-    let file_rows = FileRows::new(answer.path, answer.rows.len())
+    let file_rows = FileRows::new(answer.path, answer.list.rows.len())
         .counted(format!("of {passed}, recorded {recorded}"))
         .below(format!(
             "{total}: {modules} in modules, {managed} in managed methods outside of modules, \
              {unknown} unknown"
         ));
-    if answer.has_every_stack { file_rows } else { file_rows.below(ONLY_HANDLES.to_owned()) }
+    if answer.list.has_every_stack { file_rows } else { file_rows.below(ONLY_HANDLES.to_owned()) }
 }
 
 /// The head of the document of stacks.

@@ -10,11 +10,10 @@ use indicatif::HumanCount;
 use serde_json::Value;
 
 use super::index;
-use crate::table::{AnswerTable, Columns, FileRows, RowOf, Show};
+use crate::table::{AnswerTable, CellType, ColumnDeclaration, Columns, FileRows, RowOf, Show};
 use crate::text::line_of_zombies;
-use crate::time::{Seconds, Utc7};
-use handlescope_query::StatsAnswer;
-use handlescope_session::cancel::Cancel;
+use crate::time::{Seconds, utc};
+use handlescope_query::{StatsAnswer, TraceStats};
 use handlescope_session::filter::Filter;
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
@@ -46,32 +45,23 @@ pub fn stats_columns<'a>() -> Columns<'a, EventStatsRow<'a>> {
 pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Result<AnswerTable<'a>> {
     let rows = answers
         .iter()
-        .flat_map(|answer| answer.events.iter().map(|event| (index(answer.index), event)));
+        .flat_map(|answer| answer.list.events.iter().map(|event| (index(answer.index), event)));
     let file_rows = answers.iter().map(|answer| {
         let above = about(answer, display)?;
-        Ok(FileRows::new(answer.path, answer.events.len()).above(above))
+        Ok(FileRows::new(answer.path, answer.list.events.len()).above(above))
     });
     let file_rows = file_rows.collect::<io::Result<Vec<FileRows>>>()?;
     let table = AnswerTable::new(stats_columns(), rows.collect(), file_rows)?;
-    Ok(table.with_document(|file_rows, mode, out| {
-        let files = answers
-            .iter()
-            .zip(file_rows.to_vec())
-            .map(|(answer, file_rows)| StatsRow { answer, file_rows })
-            .collect();
-        let file_rows = [FileRows::rows_of(file_rows.len())];
-        let table = AnswerTable::new(trace_facts(), files, file_rows)?;
-        table.within(stats_document(), ()).json(mode, &Cancel::default(), out)
+    Ok(table.arranged_in(stats_document(), |file_rows| {
+        let files = answers.iter().zip(file_rows.to_vec());
+        files.map(|(answer, file_rows)| StatsRow { answer, file_rows }).collect()
     }))
 }
 
 /// Declares the columns about a trace: members of documents, and lines of the text.
 pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
     let mut columns = Columns::<StatsRow<'a>>::default();
-    columns
-        .add("source", "name and size of the recorded file", |row| source(row.info()))
-        .fact("Source")
-        .text_only();
+    add_shown(&mut columns, "Source", source);
     columns.add("file", "index of the trace", |row| index(row.answer.index));
     columns.add("path", "the file name as given", |row| {
         row.answer.path.to_string_lossy().into_owned()
@@ -90,19 +80,16 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
         row.info().os_build_string.as_deref()
     });
     columns.add("product", "its product name", |row| row.info().product.as_deref());
+    add_shown(&mut columns, "Windows", windows);
+    add_shown(&mut columns, "Processors", processors);
     columns
-        .add("windows", "version, build and product", |row| windows(row.info()))
-        .fact("Windows")
-        .text_only();
-    columns
-        .add("processors", "their number, and the bytes of a pointer", |row| processors(row.info()))
-        .fact("Processors")
-        .text_only();
-    columns
-        .add("session_start_utc", "start of the recording", |row| utc(row.start()))
+        .add("session_start_utc", "start of the recording", |row| {
+            row.info().start_filetime().map(utc)
+        })
         .fact("Session start (UTC)");
-    let end = columns
-        .add("session_end_utc", "end of the recording", |row| utc(row.info().session_end_filetime));
+    let end = columns.add("session_end_utc", "end of the recording", |row| {
+        row.info().session_end_filetime.map(utc)
+    });
     end.fact("Session end (UTC)");
     columns.add(
         "recorded_from_ns",
@@ -111,12 +98,9 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
         |row| Some(*row.info().recorded_ns()?.start()),
     );
     columns.add("recorded_to_ns", "end of that time", |row| Some(*row.info().recorded_ns()?.end()));
+    add_shown(&mut columns, "Recorded", recorded);
     columns
-        .add("recorded", "the time range that the trace covers", |row| recorded(row.info()))
-        .fact("Recorded")
-        .text_only();
-    columns
-        .add("boot_time_utc", "boot of the machine", |row| utc(row.info().boot_filetime))
+        .add("boot_time_utc", "boot of the machine", |row| row.info().boot_filetime.map(utc))
         .fact("Boot (UTC)");
     let known = |row: &StatsRow<'a>, minutes: fn(&TraceInfo) -> i32| {
         row.info().knows_utc_offset().then(|| minutes(row.info()))
@@ -131,10 +115,7 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
         "local time - UTC at the session start, with daylight saving time",
         move |row| known(row, |info| info.utc_offset_minutes),
     );
-    columns
-        .add("zone", "difference of local time to UTC", |row| utc_offset(row.info()))
-        .fact("Local time")
-        .text_only();
+    add_shown(&mut columns, "Local time", utc_offset);
     columns.add("cpu_count", "number of processors", |row| {
         row.info().known(row.info().cpu_count.into())
     });
@@ -154,24 +135,18 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
         "ticks per second of the performance counter; 0 for ETWAnalyzer's extracts",
         |row| perf_freq(row.info()),
     );
-    columns
-        .add("ticks", "kind and rate of the clock", |row| clock(row.info()))
-        .fact("Clock")
-        .text_only();
+    add_shown(&mut columns, "Clock", clock);
     columns
         .add("buffer_size", "bytes of each", |row| row.info().known(row.info().buffer_size.into()));
     columns.add("buffers", "buffers found in the file", |row| row.info().known(row.info().buffers));
-    columns
-        .add("bytes", "number and size of the buffers", |row| buffers(row.info()))
-        .fact("Buffers")
-        .text_only();
+    add_shown(&mut columns, "Buffers", buffers);
     columns
         .add("events_total", "events found in the file", |row| row.info().events_total)
         .fact("Events");
     columns.add("events_lost", "events lost while recording", |row| Some(row.info().losses()?.0));
     columns.add("buffers_lost", "buffers lost while recording", |row| Some(row.info().losses()?.1));
     columns.parts("warnings", "damaged or omitted data", warning_columns(), |row| {
-        row.answer.warnings.iter().collect()
+        row.stats().warnings.iter().collect()
     });
     columns
         .parts(
@@ -194,11 +169,11 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
         .fact("Stacks kept")
         .rank(1);
     let distinct = columns.add("stacks_distinct", "distinct stacks among them", |row| {
-        row.answer.stacks_distinct as u64
+        row.stats().stacks_distinct as u64
     });
     distinct.fact("Distinct stacks").rank(1);
     let distinct = columns.add("frames_distinct", "distinct frames of these stacks", |row| {
-        row.answer.frames_distinct as u64
+        row.stats().frames_distinct as u64
     });
     distinct.fact("Distinct frames").rank(1);
     let of_modules =
@@ -206,10 +181,12 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
             row.info().frames_in_modules
         });
     of_modules.fact("Frames in modules").rank(1);
-    columns.add("objects", "objects and mappings", |row| row.answer.objects as u64).fact("Objects");
+    columns
+        .add("objects", "objects and mappings", |row| row.stats().objects as u64)
+        .fact("Objects");
     columns
         .add("handle_events", "creates, duplicates and closes of these objects", |row| {
-            row.answer.handle_events as u64
+            row.stats().handle_events as u64
         })
         .fact("Handle events");
     columns
@@ -217,17 +194,17 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
             "leaked_handles",
             "creates and duplicates never closed; `totals.leaked_handles` of `.dump ObjectRef` \
              includes the leaked views",
-            |row| row.answer.leaked_handles as u64,
+            |row| row.stats().leaked_handles as u64,
         )
         .fact("Leaked handles");
     columns
-        .add("leaked_views", "views never unmapped", |row| row.answer.leaked_views as u64)
+        .add("leaked_views", "views never unmapped", |row| row.stats().leaked_views as u64)
         .fact("Leaked views");
     columns
         .add(
             "closed_at_exit",
             "creates, duplicates and maps closed only by the end of their process",
-            |row| row.answer.closed_at_exit,
+            |row| row.stats().closed_at_exit,
         )
         .fact("Closed only at exit");
     columns
@@ -235,17 +212,17 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
             "closed_unseen",
             "creates, duplicates and maps that other events show to be closed, although the trace \
              lost the close; null: the extract does not record it",
-            |row| row.answer.closed_unseen,
+            |row| row.stats().closed_unseen,
         )
         .fact("Closed unseen");
     columns.nest(
         "zombies",
         "integer",
         "processes that have ended and are still in memory",
-        |row| row.answer.zombies.count,
+        |row| row.stats().zombies.count,
     );
     columns.parts("losses", "time ranges in which events may be missing", loss_columns(), |row| {
-        row.answer.losses.iter().collect()
+        row.stats().losses.iter().collect()
     });
     columns
         .nest(
@@ -258,16 +235,21 @@ pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
     columns
         .add("extractor", "the program that made the extract", |row| row.info().extractor.as_str());
     columns.add("schema_version", "the layout of the extract", |row| row.info().schema_version);
-    let extracted = columns
-        .add("extracted", "the program that made the extract, and its layout", |row| {
-            extracted(row.info())
-        })
-        .fact("Extracted by");
-    extracted.rank(2).text_only();
+    add_shown(&mut columns, "Extracted by", extracted).rank(2);
     columns
 }
 
+/// Adds a line of the text about a trace that says what several members say.
+fn add_shown<'c, 'a, T: CellType + 'a>(
+    columns: &'c mut Columns<'a, StatsRow<'a>>,
+    title: &'static str,
+    value: fn(&'a TraceInfo) -> T,
+) -> &'c mut ColumnDeclaration<'a, StatsRow<'a>> {
+    columns.add(title, "", move |row| value(row.info())).fact(title).text_only()
+}
+
 /// A trace and the kinds of events that pass the filters.
+#[derive(Clone)]
 pub struct StatsRow<'a> {
     answer: &'a StatsAnswer<'a>,
     file_rows: FileRows,
@@ -278,17 +260,13 @@ impl<'a> StatsRow<'a> {
         &self.answer.info
     }
 
-    fn start(&self) -> Option<i64> {
-        self.info().start_filetime()
+    fn stats(&self) -> &'a TraceStats {
+        &self.answer.list
     }
 
     fn events(&self) -> Vec<&'a EventCount> {
-        self.file_rows.relative_rows().filter_map(|row| self.answer.events.get(row)).collect()
+        self.file_rows.relative_rows().filter_map(|row| self.answer.list.events.get(row)).collect()
     }
-}
-
-fn utc(time: Option<i64>) -> Option<String> {
-    Some(Utc7(time?).to_string())
 }
 
 fn perf_freq(info: &TraceInfo) -> Option<i64> {
@@ -346,18 +324,20 @@ fn loss_columns<'a>() -> Columns<'a, &'a Loss> {
     columns
 }
 
-/// Declares how many object events took their process from each source.
+/// Declares how many object events took their process from each source, from the most reliable to none.
 fn attribution_columns<'a>() -> Columns<'a, &'a TraceInfo> {
     const KNOWN: &str = "their own header, their stack";
     const UNKNOWN: &str = "none: assigned to System, or dropped";
     let mut columns = Columns::<&TraceInfo>::default();
-    columns.member("header", KNOWN, |info| info.attributed_header);
-    columns.member("stack", KNOWN, |info| info.attributed_stack);
-    columns.member("before_exit", "a process that had ended under the pid", |info| {
-        info.attributed_before_exit
-    });
-    columns.member("system", UNKNOWN, |info| info.attributed_system);
-    columns.member("dropped", UNKNOWN, |info| info.attributed_dropped);
+    columns.add("header", KNOWN, |info| info.attributed_header).fact("their own header");
+    columns.add("stack", KNOWN, |info| info.attributed_stack).fact("their stack");
+    columns
+        .add("before_exit", "a process that had ended under the pid", |info| {
+            info.attributed_before_exit
+        })
+        .fact("a process that had ended before");
+    columns.add("system", UNKNOWN, |info| info.attributed_system).fact("assumed System");
+    columns.add("dropped", UNKNOWN, |info| info.attributed_dropped).fact("nowhere: dropped");
     columns
 }
 
@@ -421,18 +401,19 @@ pub fn property_columns<'a>() -> Columns<'a, (u32, String, Option<String>)> {
     columns
 }
 
+/// Returns ETWAnalyzer's name for a property, if it has one.
+fn their_name(name: &str) -> Option<&'static str> {
+    ETW_ANALYZER.iter().find(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs)
+}
+
 /// Whether a filter matches a property by its name or by ETWAnalyzer's name for it.
 fn is_selected(name: &str, filter: &Filter) -> bool {
-    let theirs = ETW_ANALYZER.iter().filter(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
-    filter.matches_lines([name].into_iter().chain(theirs))
+    filter.matches_lines([name].into_iter().chain(their_name(name)))
 }
 
 /// Returns the name of a property that the filter matches: its own, or ETWAnalyzer's.
 fn requested_name(name: String, filter: &Filter) -> String {
-    if filter.matches(&name) {
-        return name;
-    }
-    let theirs = ETW_ANALYZER.iter().find(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
+    let theirs = their_name(&name).filter(|_| !filter.matches(&name));
     theirs.map_or(name, str::to_owned)
 }
 
@@ -457,18 +438,20 @@ fn about(answer: &StatsAnswer<'_>, display: &Display) -> io::Result<String> {
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = write_losses(answer, display, &mut text);
-    let _ = write_warnings(&answer.warnings, display, &mut text);
-    if let Some(line) = line_of_zombies(&answer.zombies) {
+    let _ = write_warnings(&answer.list.warnings, display, &mut text);
+    if let Some(line) = line_of_zombies(&answer.list.zombies) {
         let line = format!("{line}; .dump Process -Zombie lists them");
         let _ = writeln!(text, "{}", display.whole(&Untrusted(&line).to_string()));
     }
     let row = StatsRow { answer, file_rows: FileRows::default() };
-    let table = AnswerTable::new(trace_facts(), vec![row], [FileRows::rows_of(1)])?;
-    for (name, value) in table.facts()? {
+    for (name, value) in trace_facts().facts(row)? {
         let value = display.whole(&format!(" {value}"));
         let _ = writeln!(text, "{name:<26}{value}");
     }
-    let _ = write_attribution(&answer.info, &mut text);
+    text += "Process of object events taken from\n";
+    for (name, count) in attribution_columns().facts(&answer.info)? {
+        let _ = writeln!(text, "  {name:<36} {count:>15}");
+    }
     Ok(text)
 }
 
@@ -486,7 +469,7 @@ fn write_losses(answer: &StatsAnswer<'_>, display: &Display, out: &mut String) -
                  recording."
             );
         }
-        Some((0, 0)) if !answer.warnings.iter().any(|warning| is_loss(&warning.kind)) => {
+        Some((0, 0)) if !answer.list.warnings.iter().any(|warning| is_loss(&warning.kind)) => {
             return writeln!(out, "No events and no buffers were lost while recording.");
         }
         Some((0, 0)) => format!(
@@ -577,36 +560,19 @@ fn unknown() -> String {
     "unknown".to_owned()
 }
 
-/// Writes how many events took their process from each source, from the most reliable to none.
-fn write_attribution(info: &TraceInfo, out: &mut String) -> fmt::Result {
-    writeln!(out, "Process of object events taken from")?;
-    for (name, count) in [
-        ("their own header", info.attributed_header),
-        ("their stack", info.attributed_stack),
-        ("a process that had ended before", info.attributed_before_exit),
-        ("assumed System", info.attributed_system),
-        ("nowhere: dropped", info.attributed_dropped),
-    ] {
-        let count = HumanCount(count).to_string();
-        writeln!(out, "  {name:<36} {count:>15}")?;
-    }
-    Ok(())
-}
-
 /// Declares the document of `.dump Stats`.
-pub fn stats_document<'a>() -> Columns<'a, ()> {
-    let mut document = Columns::default();
-    document.rows("files", "one element per trace");
+pub fn stats_document<'a>() -> Columns<'a, Vec<StatsRow<'a>>> {
+    let mut document = Columns::<Vec<StatsRow<'a>>>::default();
+    document
+        .member("files", "one element per trace", |files| trace_facts().parts_of(files.clone()));
     document
 }
 
 /// Declares the document of `.dump Stats -Properties`.
 pub fn property_document<'a>() -> Columns<'a, ()> {
-    let mut document = Columns::default();
-    document.rows(
+    Columns::with_rows(
         "properties",
         "with `-Properties`, instead of `files`: the chosen members of its elements that are \
          single values",
-    );
-    document
+    )
 }

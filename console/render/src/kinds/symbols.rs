@@ -1,6 +1,6 @@
 //! `.dump Symbols`
 
-use std::io;
+use std::{io, path::Path};
 
 use handlescope_model::Untrusted;
 use handlescope_symbols::{MissingAt, ModuleReport, SearchFailure, SearchOutcome, SymbolOrigin};
@@ -54,11 +54,13 @@ pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
         "`pdb`: names found; `exports`: only exported names; `stored`: only names \
          stored in the extract; else the reason: `not_found`, `no_pdb_identity`, \
          `unusable_name`, `no_symbol_path`",
-        |(_, symbols)| status(symbols).0,
+        |(_, symbols)| {
+            if symbols.is_stored() { "stored" } else { outcome(&symbols.report).0 }
+        },
     );
     columns
         .add("symbol_file", "the file that the names come from, or null", |(_, symbols)| {
-            status(symbols).1
+            Some(outcome(&symbols.report).2?.to_string_lossy().into_owned())
         })
         .detail();
     columns
@@ -105,7 +107,7 @@ pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
 pub fn symbols<'a>(answers: &'a [SymbolsAnswer<'_>]) -> io::Result<AnswerTable<'a>> {
     let rows = answers
         .iter()
-        .flat_map(|answer| answer.modules.iter().map(|module| (index(answer.index), module)));
+        .flat_map(|answer| answer.list.iter().map(|module| (index(answer.index), module)));
     let file_rows = answers.iter().map(file_rows);
     let table = AnswerTable::new(symbol_columns(), rows.collect(), file_rows)?;
     Ok(table.within(symbol_document(), ()).with_spare(["Pdb"]))
@@ -148,7 +150,7 @@ fn missing_columns<'a>() -> Columns<'a, &'a MissingAt> {
 }
 
 fn file_rows(answer: &SymbolsAnswer<'_>) -> FileRows {
-    let modules = &answer.modules;
+    let modules = &answer.list;
     let resolved = modules.iter().filter(|module| module.report.is_resolved()).count();
     let sum = |count: fn(&ModuleSymbols) -> usize| {
         HumanCount(modules.iter().map(|module| count(module) as u64).sum())
@@ -160,43 +162,29 @@ fn file_rows(answer: &SymbolsAnswer<'_>) -> FileRows {
     ))
 }
 
-/// Returns the result of the search, and the file that supplies the names.
-fn status(symbols: &ModuleSymbols) -> (&'static str, Option<String>) {
-    let text = |file: &std::path::Path| Some(file.to_string_lossy().into_owned());
-    let (status, file) = match &symbols.report.outcome {
-        SearchOutcome::Resolved { file, .. } => ("pdb", text(file)),
-        SearchOutcome::ResolvedFromExports { file } => ("exports", text(file)),
-        SearchOutcome::NoPdbIdentity => ("no_pdb_identity", None),
-        SearchOutcome::UnusableName => ("unusable_name", None),
-        SearchOutcome::NoSymbolPath => ("no_symbol_path", None),
-        SearchOutcome::NotFound => ("not_found", None),
-    };
-    (if symbols.is_stored() { "stored" } else { status }, file)
-}
-
-/// Describes the result of the search for the symbols of a module.
-fn search(symbols: &ModuleSymbols) -> String {
-    let outcome = outcome(&symbols.report);
-    if symbols.is_stored() {
-        format!("names are stored in the extract; {outcome}")
-    } else {
-        outcome
+/// Returns the result of a search as a word and for people, and the file that supplies the names.
+fn outcome(report: &ModuleReport) -> (&'static str, String, Option<&Path>) {
+    let without = |status, text: &str| (status, text.to_owned(), None);
+    match &report.outcome {
+        SearchOutcome::Resolved { file, .. } => {
+            ("pdb", report.origin.as_ref().map(ToString::to_string).unwrap_or_default(), Some(file))
+        }
+        SearchOutcome::ResolvedFromExports { file } => {
+            ("exports", format!("no pdb, exports of {}", Untrusted(file)), Some(file))
+        }
+        SearchOutcome::NoPdbIdentity => without("no_pdb_identity", "the trace names no pdb"),
+        SearchOutcome::UnusableName => {
+            without("unusable_name", "the name of the pdb cannot be a file name")
+        }
+        SearchOutcome::NoSymbolPath => without("no_symbol_path", "no symbol path is set"),
+        SearchOutcome::NotFound => without("not_found", "not found"),
     }
 }
 
 /// Describes where symbols were found or why not, and any failures before that.
-fn outcome(report: &ModuleReport) -> String {
-    let origin = report.origin.as_ref().map(ToString::to_string).unwrap_or_default();
-    let outcome = match &report.outcome {
-        SearchOutcome::Resolved { .. } => origin,
-        SearchOutcome::ResolvedFromExports { file } => {
-            format!("no pdb, exports of {}", Untrusted(file))
-        }
-        SearchOutcome::NoPdbIdentity => "the trace names no pdb".to_owned(),
-        SearchOutcome::UnusableName => "the name of the pdb cannot be a file name".to_owned(),
-        SearchOutcome::NoSymbolPath => "no symbol path is set".to_owned(),
-        SearchOutcome::NotFound => "not found".to_owned(),
-    };
+fn search(symbols: &ModuleSymbols) -> String {
+    let report = &symbols.report;
+    let stored = symbols.is_stored().then(|| "names are stored in the extract".to_owned());
     let missing = report.missing.iter().map(|missing| match missing.is_remembered {
         true if missing.is_refused => {
             format!("{} sent an unusable file minutes ago and was not asked again", missing.server)
@@ -204,15 +192,15 @@ fn outcome(report: &ModuleReport) -> String {
         true => format!("{} did not have it when last asked", missing.server),
         false => format!("{} does not have it", missing.server),
     });
-    std::iter::once(outcome).chain(missing).chain(report.troubles()).collect::<Vec<_>>().join("; ")
+    let (_, found, _) = outcome(report);
+    let parts = stored.into_iter().chain([found]).chain(missing).chain(report.troubles());
+    parts.collect::<Vec<_>>().join("; ")
 }
 
 /// Declares the document of `.dump Symbols`.
 pub fn symbol_document<'a>() -> Columns<'a, ()> {
-    let mut document = Columns::default();
-    document.rows(
+    Columns::with_rows(
         "symbols",
         "one row per module that contains frames of the trace, most unnamed frames first",
-    );
-    document
+    )
 }

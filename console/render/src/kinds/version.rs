@@ -8,14 +8,14 @@ use std::{
 
 use super::{
     index,
-    module::{modules, path_shown, pids},
+    module::{NAME, PATH, PIDS, VERSION, modules, path_shown, pids},
 };
 use crate::{
     table::{AnswerTable, Columns, FileRows},
     text::ProcessStyle,
 };
+use handlescope_model::tables::Module;
 use handlescope_query::{LoadedModule, Loader, ModuleAnswer};
-use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::Display;
 
 pub struct VersionRow<'a> {
@@ -26,36 +26,29 @@ pub struct VersionRow<'a> {
     loaded_by: Rc<str>,
 }
 
+impl<'a> VersionRow<'a> {
+    fn module(&self) -> &'a Module {
+        &self.loaded.module
+    }
+}
+
 /// Declares the columns of a module's version.
 pub fn version_columns<'a>() -> Columns<'a, VersionRow<'a>> {
     let mut columns = Columns::<VersionRow<'a>>::default();
     columns.add("file", "index of the trace", |row| index(row.answer.index));
+    columns.add("name", NAME, |row| row.module().name.as_str()).title("Name");
     columns
-        .add("name", "last part of the path", |row| row.loaded.module.name.as_str())
-        .title("Name");
-    let version = columns.add(
-        "file_version",
-        "from the version resource; null if the trace does not have them",
-        |row| row.loaded.module.file_version.as_deref(),
-    );
-    version.title("Version");
-    let product = columns.add(
-        "product_name",
-        "from the version resource; null if the trace does not have them",
-        |row| row.loaded.module.product_name.as_deref(),
-    );
-    product.title("Product");
-    let description = columns.add(
-        "description",
-        "from the version resource; null if the trace does not have them",
-        |row| row.loaded.module.description.as_deref(),
-    );
-    description.title("Description");
-    let path = columns.add("path", "path as in the trace, usually an NT path", |row| {
-        row.loaded.module.path.as_str()
-    });
+        .add("file_version", VERSION, |row| row.module().file_version.as_deref())
+        .title("Version");
+    columns
+        .add("product_name", VERSION, |row| row.module().product_name.as_deref())
+        .title("Product");
+    columns
+        .add("description", VERSION, |row| row.module().description.as_deref())
+        .title("Description");
+    let path = columns.add("path", PATH, |row| row.module().path.as_str());
     path.title("Path").texts(|row| path_shown(row.answer, row.loaded));
-    columns.add("pids", "ids of the processes that loaded it; 0: kernel", |row| pids(row.loaded));
+    columns.add("pids", PIDS, |row| pids(row.loaded));
     columns
         .add("loaded_by", "names of the processes that loaded it", |row| row.loaded_by.to_string())
         .title("Loaded by")
@@ -75,15 +68,13 @@ pub fn versions<'a>(
     let rows: Vec<VersionRow<'_>> =
         answers.iter().flat_map(|answer| rows(answer, display)).collect();
     let file_rows = answers.iter().map(|answer| {
-        let (count, total) = (answer.modules.len(), answer.total);
+        let (count, total) = (answer.list.modules.len(), answer.list.total);
         FileRows::new(answer.path, count)
             .below(format!("Selected {count}/{total} of all loaded modules"))
     });
     let groups = rows.iter().map(|row| row.group).collect();
     let table = AnswerTable::new(version_columns(), rows, file_rows)?.grouped(groups);
-    Ok(table.with_document(|file_rows, mode, out| {
-        modules(answers)?.in_order_of(file_rows).json(mode, &Cancel::default(), out)
-    }))
+    Ok(table.with_document_of(modules(answers)?))
 }
 
 /// Returns the modules of a file, each with its group.
@@ -91,13 +82,14 @@ fn rows<'a>(
     answer: &'a ModuleAnswer<'a>,
     display: &Display,
 ) -> impl Iterator<Item = VersionRow<'a>> {
-    let loaders: BTreeSet<Vec<Loader>> = answer.modules.iter().map(LoadedModule::loaders).collect();
+    let loaders: BTreeSet<Vec<Loader>> =
+        answer.list.modules.iter().map(LoadedModule::loaders).collect();
     let groups = loaders.into_iter().enumerate().map(|(group, loaders)| {
         let names = Rc::from(names(answer, &loaders, display));
         (loaders, (index(group), names))
     });
     let groups: BTreeMap<_, _> = groups.collect();
-    answer.modules.iter().map(move |loaded| {
+    answer.list.modules.iter().map(move |loaded| {
         let (group, loaded_by) = groups.get(&loaded.loaders()).cloned().unwrap_or_default();
         VersionRow { answer, loaded, group, loaded_by }
     })
@@ -112,7 +104,7 @@ fn names(answer: &ModuleAnswer<'_>, loaders: &[Loader], display: &Display) -> St
         .iter()
         .map(|loader| match *loader {
             Loader::Kernel => "kernel".to_owned(),
-            Loader::Process { row, .. } => style.marked(answer.processes.get(row)),
+            Loader::Process { row, .. } => style.marked(answer.list.processes.get(row)),
             Loader::Unknown(pid) => format!("pid {pid}"),
         })
         .collect::<Vec<_>>()

@@ -177,8 +177,8 @@ const LIST: &str = "array";
 /// The members of a document's rows, in order.
 pub struct RowMembers<'a, R>(Vec<ColumnDeclaration<'a, R>>);
 
-/// Passes on the members of a row, given the frame of all rows and the number of the row.
-pub type RowDocument<'a> = Box<dyn Fn((&DataFrame, usize), MemberTaker<'_>) + 'a>;
+/// Passes on the members of the row with a number.
+pub type RowDocument<'a> = Box<dyn Fn(usize, MemberTaker<'_>) + 'a>;
 
 /// Receives a member and its name.
 pub type MemberTaker<'t> = &'t mut dyn FnMut(&'static str, DocumentMember<'_>);
@@ -190,6 +190,13 @@ impl<R> Default for Columns<'_, R> {
 }
 
 impl<'a, R> Columns<'a, R> {
+    /// Declares a document with nothing but rows.
+    pub fn with_rows(name: &'static str, meaning: &'static str) -> Self {
+        let mut document = Columns::default();
+        document.rows(name, meaning);
+        document
+    }
+
     /// Adds a column of numbers, texts, flags or lists: its name, its meaning, and the value of a row.
     pub fn add<T: CellType + 'a>(
         &mut self,
@@ -392,8 +399,8 @@ impl<'a, R> Columns<'a, R> {
         Ok((DataFrame::new(rows.len(), columns)?, specs))
     }
 
-    /// Returns the documents of rows, and the text of a row.
-    pub fn over(mut self, rows: Vec<R>) -> (RowDocument<'a>, Option<RowText<'a>>)
+    /// Returns the documents of rows, with values from their frame, and the text of a row.
+    pub fn over(mut self, rows: Vec<R>, frame: DataFrame) -> (RowDocument<'a>, Option<RowText<'a>>)
     where
         R: 'a,
     {
@@ -408,9 +415,9 @@ impl<'a, R> Columns<'a, R> {
         let cells = self.columns.iter_mut().filter(|column| column.series.is_some());
         (0..).zip(cells).for_each(|(index, column)| column.cell = Some(index));
         let members = self.in_document();
-        let document: RowDocument<'a> = Box::new(move |(frame, row), take| {
+        let document: RowDocument<'a> = Box::new(move |row, take| {
             if let Some(members_of) = rows.get(row) {
-                members.each(members_of, Some((frame, row)), take);
+                members.each(members_of, Some((&frame, row)), take);
             }
         });
         (document, text)

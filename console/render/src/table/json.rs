@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use polars::prelude::{AnyValue, Column, DataFrame};
+use polars::prelude::{AnyValue, Column};
 use serde::{
     Serialize, Serializer,
     ser::{Error, SerializeMap, SerializeSeq},
@@ -25,7 +25,7 @@ impl AnswerTable<'_> {
         cancel.check().map_err(io::Error::other)?;
         let left_out = self.frame.height() - self.rows().count();
         let members = |take: MemberTaker<'_>| {
-            (self.around)(&mut |name, member| match member {
+            (self.around)(&self.files, &mut |name, member| match member {
                 DocumentMember::LeftOut(_) if left_out == 0 => {}
                 DocumentMember::LeftOut(rows) => {
                     take(name, DocumentMember::Made(&Document::default().with(rows, left_out)));
@@ -66,10 +66,7 @@ impl Serialize for JsonRows<'_, '_> {
                 .collect_seq(self.0.rows().map(|row| JsonCells { columns: &columns, row }));
         };
         let mut rows = serializer.serialize_seq(None)?;
-        let frame = &self.0.frame;
-        self.0
-            .rows()
-            .try_for_each(|row| rows.serialize_element(&JsonRow { document, frame, row }))?;
+        self.0.rows().try_for_each(|row| rows.serialize_element(&JsonRow { document, row }))?;
         rows.end()
     }
 }
@@ -77,13 +74,12 @@ impl Serialize for JsonRows<'_, '_> {
 /// A row of a document.
 struct JsonRow<'t, 'a> {
     document: &'t RowDocument<'a>,
-    frame: &'t DataFrame,
     row: usize,
 }
 
 impl Serialize for JsonRow<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serialize_members(serializer, &(), |take| (self.document)((self.frame, self.row), take))
+        serialize_members(serializer, &(), |take| (self.document)(self.row, take))
     }
 }
 

@@ -25,7 +25,7 @@ use polars::prelude::DataFrame;
 pub use self::columns::{ColumnDeclaration, ColumnFormat, Columns, RowMembers};
 use self::columns::{ColumnScope, MemberTaker, RowDocument, RowText};
 pub use self::document::{Depth, DocumentWithRows, MemberMeaning, PartOf, PartsOf, RowOf, RowsOf};
-use self::parquet::ParquetOutput;
+pub use self::parquet::ParquetOutput;
 use self::value::DocumentMember;
 pub use self::value::{CellType, Show};
 use super::output::{OutputError, OutputOptions};
@@ -34,10 +34,10 @@ use handlescope_model::tables::TraceInfo;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::paths::{Overwrite, shown};
 use handlescope_session::settings::Display;
-use handlescope_session::values::{Format, JsonMode};
+use handlescope_session::values::Format;
 
-/// Writes the JSON document of a kind that has other elements than its rows.
-type OtherDocument<'a> = Box<dyn Fn(&[FileRows], JsonMode, &mut dyn Write) -> io::Result<()> + 'a>;
+/// Passes on the members of a document, given the rows that were kept.
+type AroundRows<'a> = Box<dyn Fn(&[FileRows], MemberTaker<'_>) + 'a>;
 
 /// Columns and rows, by file.
 pub struct AnswerTable<'a> {
@@ -47,7 +47,7 @@ pub struct AnswerTable<'a> {
     /// The documents of rows, if their columns were declared.
     row_document: Option<RowDocument<'a>>,
     /// The members of the document around the rows.
-    around: Box<dyn Fn(MemberTaker<'_>) + 'a>,
+    around: AroundRows<'a>,
     pub files: Vec<FileRows>,
     /// The group of each row, unless a column orders the rows. Text shows the value of the last column as a heading
     /// above the rows of a group.
@@ -56,7 +56,6 @@ pub struct AnswerTable<'a> {
     pub spare: Vec<&'static str>,
     /// Maximum number of rows in text, unless `-TopN` is given.
     pub max_rows: Option<usize>,
-    document: Option<OtherDocument<'a>>,
     row_text: Option<RowText<'a>>,
 }
 
@@ -157,7 +156,7 @@ impl<'a> AnswerTable<'a> {
         files: impl IntoIterator<Item = FileRows>,
     ) -> io::Result<AnswerTable<'a>> {
         let (frame, specs) = columns.frame(&rows).map_err(io::Error::other)?;
-        let (document, row_text) = columns.over(rows);
+        let (document, row_text) = columns.over(rows, frame.clone());
         let row_document = Some(document);
         let mut first = 0;
         let files = files.into_iter().map(|file| {
@@ -174,14 +173,13 @@ impl<'a> AnswerTable<'a> {
     pub fn from_frame(frame: DataFrame) -> AnswerTable<'a> {
         AnswerTable {
             row_document: None,
-            around: Box::new(|take| take("rows", DocumentMember::Rows)),
+            around: Box::new(|_, take| take("rows", DocumentMember::Rows)),
             specs: frame.columns().iter().map(ColumnFormat::new).collect(),
             files: vec![FileRows::rows_of(frame.height())],
             frame,
             groups: None,
             spare: Vec::new(),
             max_rows: None,
-            document: None,
             row_text: None,
         }
     }
@@ -199,20 +197,25 @@ impl<'a> AnswerTable<'a> {
     /// Sets the document around the rows.
     pub fn within<H: 'a>(self, document: Columns<'a, H>, about: H) -> AnswerTable<'a> {
         let document = document.part(about);
-        AnswerTable { around: Box::new(move |take| document.each(take)), ..self }
+        AnswerTable { around: Box::new(move |_, take| document.each(take)), ..self }
     }
 
-    /// Sets a special JSON document.
-    pub fn with_document(
+    /// Sets a document that arranges the rows that were kept in its own way.
+    pub fn arranged_in<H: 'a>(
         self,
-        document: impl Fn(&[FileRows], JsonMode, &mut dyn Write) -> io::Result<()> + 'a,
+        document: Columns<'a, H>,
+        about: impl Fn(&[FileRows]) -> H + 'a,
     ) -> AnswerTable<'a> {
-        AnswerTable { document: Some(Box::new(document)), ..self }
+        let document = document.in_document();
+        let around: AroundRows<'a> =
+            Box::new(move |files, take| document.each(&about(files), None, take));
+        AnswerTable { around, ..self }
     }
 
-    /// Keeps the same rows as `files`, in the same order.
-    pub fn in_order_of(self, files: &[FileRows]) -> AnswerTable<'a> {
-        AnswerTable { files: files.to_vec(), ..self }
+    /// Takes the document of another table with the same rows.
+    pub fn with_document_of(self, other: AnswerTable<'a>) -> AnswerTable<'a> {
+        let AnswerTable { row_document, around, .. } = other;
+        AnswerTable { row_document, around, ..self }
     }
 
     /// Sorts and cuts the rows, chooses the columns as the options say, and writes them. Returns how many rows were
@@ -248,10 +251,7 @@ impl<'a> AnswerTable<'a> {
     ) -> io::Result<()> {
         match format {
             Format::Text => self.text(display, out),
-            Format::Json(mode) => match &self.document {
-                Some(document) => document(&self.files, mode, out),
-                None => self.json(mode, cancel, out),
-            },
+            Format::Json(mode) => self.json(mode, cancel, out),
             Format::Csv(text) => self.csv(text, cancel, out),
             Format::NdJson => self.ndjson(cancel, out),
             Format::Parquet => self.parquet(out),
@@ -270,28 +270,5 @@ impl<'a> AnswerTable<'a> {
 
     fn name(&self, column: usize) -> &str {
         self.frame.columns().get(column).map_or("", |column| column.name().as_str())
-    }
-}
-
-/// Writes rows that come in tables with the same columns; only one table is in memory at a time.
-///
-/// # Errors
-/// If `out` cannot be written, or `cancel` asks to stop.
-pub fn write_batches(
-    format: Format,
-    display: &Display,
-    cancel: &Cancel,
-    out: &mut dyn Write,
-    for_each: impl FnOnce(&mut dyn FnMut(&AnswerTable<'_>) -> io::Result<()>) -> io::Result<()>,
-) -> io::Result<()> {
-    match format {
-        Format::Parquet => {
-            let mut file = ParquetOutput::new(out);
-            for_each(&mut |rows| file.add(rows))?;
-            file.finish()
-        }
-        Format::Text | Format::Json(_) | Format::Csv(_) | Format::NdJson => {
-            for_each(&mut |rows| rows.write_as(format, display, cancel, out))
-        }
     }
 }

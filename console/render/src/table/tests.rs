@@ -10,7 +10,7 @@ use super::*;
 use crate::{json::Hex, write_frame};
 use handlescope_session::settings::DisplayArgs;
 use handlescope_session::terminal::Screen;
-use handlescope_session::values::{ColumnChoice, CsvText, RequestedFormat, TopN};
+use handlescope_session::values::{ColumnChoice, CsvText, JsonMode, RequestedFormat, TopN};
 
 fn text_of(format: Format, frame: &DataFrame) -> String {
     let mut bytes = Vec::new();

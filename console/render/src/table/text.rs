@@ -6,7 +6,7 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::size::{GridSize, cut};
-use super::{AnswerTable, ColumnFormat, FileRows};
+use super::{AnswerTable, ColumnFormat, Columns, FileRows};
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::{Role, clip::Clip, table, wrapped};
 use handlescope_session::values::CountedNoun;
@@ -156,14 +156,6 @@ impl AnswerTable<'_> {
         Ok(())
     }
 
-    /// Returns the headings and values of the first row.
-    pub fn facts(&self) -> io::Result<Vec<(String, String)>> {
-        self.shown()
-            .into_iter()
-            .map(|(column, heading)| Ok((heading, self.cell(column, 0)?)))
-            .collect()
-    }
-
     /// Returns the columns that have a heading, from left to right, and their headings.
     fn shown(&self) -> Vec<(usize, String)> {
         // The last column becomes the heading of a group.
@@ -185,6 +177,15 @@ impl AnswerTable<'_> {
             return Ok(String::new());
         };
         Ok(spec.shown(&column.get(row).map_err(io::Error::other)?, row))
+    }
+}
+
+impl<'a, R: 'a> Columns<'a, R> {
+    /// Returns the headings and values of a row, for a display with one value per line.
+    pub fn facts(self, row: R) -> io::Result<Vec<(String, String)>> {
+        let table = AnswerTable::new(self, vec![row], [FileRows::rows_of(1)])?;
+        let columns = table.shown().into_iter();
+        columns.map(|(column, heading)| Ok((heading, table.cell(column, 0)?))).collect()
     }
 }
 

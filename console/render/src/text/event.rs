@@ -8,16 +8,12 @@ use super::{ObjectRefStyle, OrUnknown, grouped};
 use crate::time::TraceClock;
 use handlescope_model::rules::{REFERENCE_CHANGES, VIEWS, handle_slot};
 use handlescope_model::{EventKind, ProcessIdx};
-use handlescope_query::{
-    EventListing, FileAnswer, ListedEvent, PerProcess, ProcessInfo, SelectedObject,
-};
+use handlescope_query::{ListedEvent, ListedObject, PerProcess, ProcessInfo};
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
 
 /// Writes the events of objects.
 pub struct EventWriter<'a> {
-    pub answer: &'a FileAnswer<'a>,
-    pub listing: &'a EventListing,
     pub args: &'a ObjectRefStyle<'a>,
     pub display: &'a Display,
     pub clock: TraceClock,
@@ -45,30 +41,16 @@ impl ProcessTexts {
     }
 }
 
-/// A handle that a child inherited.
-struct InheritedHandle {
-    parent: ProcessIdx,
-    child: ProcessIdx,
-    handle: Option<u64>,
-}
-
-impl InheritedHandle {
-    /// Whether the child closed this handle.
-    fn is_closed_by(&self, close: &ListedEvent) -> bool {
-        self.child == close.process && self.handle.map(handle_slot) == close.handle.map(handle_slot)
-    }
-}
+/// The duplicates of an object that children inherited, with the rows of the children.
+type Inherited<'a> = [(ListedEvent<'a>, ProcessIdx)];
 
 impl EventWriter<'_> {
     /// Writes the events of an object that passed the filters, in time order.
-    pub fn write(&self, out: &mut impl Write, selected: SelectedObject) -> io::Result<()> {
-        let inherited = self.inherited(selected);
-        for row in self.answer.events(selected) {
-            if let Some(event) = self.listing.event(row).filter(|event| is_shown(event, self.args))
-            {
-                self.write_facts(out, &inherited, row, &event)?;
-                self.stacks.write(out, event.stack, self.display, 2)?;
-            }
+    pub fn write(&self, out: &mut impl Write, object: ListedObject<'_>) -> io::Result<()> {
+        let inherited: Vec<_> = object.inherited().collect();
+        for event in object.events().filter(|event| is_shown(event, self.args)) {
+            self.write_facts(out, &inherited, &event)?;
+            self.stacks.write(out, event.stack, self.display, 2)?;
         }
         Ok(())
     }
@@ -77,18 +59,17 @@ impl EventWriter<'_> {
     fn write_facts(
         &self,
         out: &mut impl Write,
-        inherited: &[InheritedHandle],
-        row: usize,
-        event: &ListedEvent,
+        inherited: &Inherited<'_>,
+        event: &ListedEvent<'_>,
     ) -> io::Result<()> {
         let EventLayout { time, pid, tid, handle } = self.layout;
         let screen = self.display.screen;
-        let process = self.processes.get(Some(self.listing.actor(row, event)));
+        let process = self.processes.get(Some(event.actor()));
         let (indent, time_text) =
             (self.display.indent(1), self.clock.at(event.time_ns.unwrap_or_default()).to_string());
         let id = screen.paint(Role::Process, OrUnknown(process.pid));
         write!(out, "{indent}{time_text:>time$} {id:>pid$}/{:<tid$} ", OrUnknown(event.tid))?;
-        let (role, label) = self.label(row, event);
+        let (role, label) = label(event);
         if VIEWS.contains(event.kind) {
             write!(out, "{label} ")?;
         } else {
@@ -99,40 +80,26 @@ impl EventWriter<'_> {
         }
         let name = screen.paint(Role::Process, &process.marked_name);
         write!(out, "{}{name} {}", self.display.line_break(), self.display.line_break())?;
-        self.write_rest(out, inherited, row, event)
-    }
-
-    /// Returns the name of the event and its role.
-    fn label(&self, row: usize, event: &ListedEvent) -> (Role, &'static str) {
-        match event.kind {
-            EventKind::HandleCreate => (Role::Opened, "HandleCreate"),
-            EventKind::HandleDuplicate => (Role::Notable, "HandleDuplicate"),
-            EventKind::HandleClose => (Role::Closed, "HandleClose"),
-            EventKind::ObjectCreate => (Role::Opened, "Object Create"),
-            EventKind::ObjectDelete => (Role::Closed, "Object Delete"),
-            EventKind::Reference | EventKind::Dereference => {
-                let rises = self.listing.ref_delta(row).is_some_and(|delta| delta > 0);
-                (if rises { Role::Opened } else { Role::Closed }, "RefChange")
-            }
-            EventKind::Map => (Role::Plain, "Map"),
-            EventKind::Unmap => (Role::Plain, "Unmap"),
-        }
+        self.write_rest(out, inherited, event)
     }
 
     /// Writes the part between the process and the stack.
     fn write_rest(
         &self,
         out: &mut impl Write,
-        inherited: &[InheritedHandle],
-        row: usize,
-        event: &ListedEvent,
+        inherited: &Inherited<'_>,
+        event: &ListedEvent<'_>,
     ) -> io::Result<()> {
         match event.kind {
             EventKind::HandleCreate => {}
-            EventKind::HandleDuplicate => self.write_duplicate(out, row, event)?,
+            EventKind::HandleDuplicate => self.write_duplicate(out, event)?,
             EventKind::HandleClose => {
-                if let Some(handle) = inherited.iter().find(|handle| handle.is_closed_by(event)) {
-                    let parent = &self.processes.get(Some(handle.parent)).label;
+                let slot = |event: &ListedEvent<'_>| event.handle.map(handle_slot);
+                let is_closed = |(duplicate, child): &&(ListedEvent<'_>, ProcessIdx)| {
+                    *child == event.process && slot(duplicate) == slot(event)
+                };
+                if let Some((duplicate, _)) = inherited.iter().find(is_closed) {
+                    let parent = &self.processes.get(Some(duplicate.process)).label;
                     let parent = self.display.screen.paint(Role::Notable, parent);
                     write!(out, " Inherited from {parent} ")?;
                 }
@@ -141,33 +108,29 @@ impl EventWriter<'_> {
                 return write!(out, "------------------------------- ");
             }
             EventKind::Reference | EventKind::Dereference => {
-                write!(out, "{} ", self.listing.ref_delta(row).unwrap_or_default())?;
+                write!(out, "{} ", event.ref_delta().unwrap_or_default())?;
             }
-            EventKind::Map => self.write_map(out, row)?,
+            EventKind::Map => self.write_map(out, event)?,
             EventKind::Unmap => {
-                write!(out, "0x{:X} ", self.listing.view(row).base.unwrap_or_default())?;
+                let base = event.view().and_then(|view| view.base);
+                write!(out, "0x{:X} ", base.unwrap_or_default())?;
             }
         }
-        self.write_unseen_close(out, row)?;
+        self.write_unseen_close(out, event)?;
         write!(out, "{}Stack: ", self.display.line_break())
     }
 
     /// Notes that the handle or view of an event was closed although the trace has no close event.
-    fn write_unseen_close(&self, out: &mut impl Write, row: usize) -> io::Result<()> {
-        let Some(close) = self.listing.unseen_close(row) else { return Ok(()) };
+    fn write_unseen_close(&self, out: &mut impl Write, event: &ListedEvent<'_>) -> io::Result<()> {
+        let Some(close) = event.unseen_close() else { return Ok(()) };
         let evidence = close.evidence.name();
         let at = |time: Option<i64>| self.clock.at(time.unwrap_or_default());
         let (after, before) = (at(close.after_ns), at(close.before_ns));
         write!(out, "closed unseen between {after} and {before} ({evidence}) ")
     }
 
-    fn write_duplicate(
-        &self,
-        out: &mut impl Write,
-        row: usize,
-        event: &ListedEvent,
-    ) -> io::Result<()> {
-        let duplicate = self.listing.duplicate(row);
+    fn write_duplicate(&self, out: &mut impl Write, event: &ListedEvent<'_>) -> io::Result<()> {
+        let Some(duplicate) = event.duplicate() else { return Ok(()) };
         if let Some(child) = duplicate.inherited_by {
             let child = &self.processes.get(Some(child)).marked;
             let child = self.display.screen.paint(Role::Notable, child);
@@ -187,15 +150,15 @@ impl EventWriter<'_> {
         &self,
         out: &mut impl Write,
         caller: Option<ProcessIdx>,
-        event: &ListedEvent,
+        event: &ListedEvent<'_>,
     ) -> io::Result<()> {
         let Some(caller) = caller.filter(|caller| *caller != event.process) else { return Ok(()) };
         let line_break = self.display.line_break();
         write!(out, "{line_break}Caller: {} ", self.processes.get(Some(caller)).label)
     }
 
-    fn write_map(&self, out: &mut impl Write, row: usize) -> io::Result<()> {
-        let view = self.listing.view(row);
+    fn write_map(&self, out: &mut impl Write, event: &ListedEvent<'_>) -> io::Result<()> {
+        let Some(view) = event.view() else { return Ok(()) };
         let (base, size) = (view.base.unwrap_or_default(), view.size.unwrap_or_default());
         let (end, offset) = (base.wrapping_add(size), view.offset.unwrap_or_default());
         let size = grouped(size, self.display.digit_separator);
@@ -205,21 +168,27 @@ impl EventWriter<'_> {
             "0x{base:X}-0x{end:X} {line_break}Size: {size:>13} bytes, {line_break}Offset: {offset} "
         )
     }
+}
 
-    /// Returns the handles of an object that children inherited, even if a filter removed their events.
-    fn inherited(&self, selected: SelectedObject) -> Vec<InheritedHandle> {
-        let events = self.answer.file.objects.events(selected.object());
-        let handles = events.filter_map(|row| {
-            let child = self.listing.inherited_by(row)?;
-            let event = self.listing.event(row)?;
-            Some(InheritedHandle { parent: event.process, child, handle: event.handle })
-        });
-        handles.collect()
+/// Returns the name of the event and its role.
+fn label(event: &ListedEvent<'_>) -> (Role, &'static str) {
+    match event.kind {
+        EventKind::HandleCreate => (Role::Opened, "HandleCreate"),
+        EventKind::HandleDuplicate => (Role::Notable, "HandleDuplicate"),
+        EventKind::HandleClose => (Role::Closed, "HandleClose"),
+        EventKind::ObjectCreate => (Role::Opened, "Object Create"),
+        EventKind::ObjectDelete => (Role::Closed, "Object Delete"),
+        EventKind::Reference | EventKind::Dereference => {
+            let rises = event.ref_delta().is_some_and(|delta| delta > 0);
+            (if rises { Role::Opened } else { Role::Closed }, "RefChange")
+        }
+        EventKind::Map => (Role::Plain, "Map"),
+        EventKind::Unmap => (Role::Plain, "Unmap"),
     }
 }
 
 /// Whether an event gets a line.
-pub fn is_shown(event: &ListedEvent, args: &ObjectRefStyle<'_>) -> bool {
+pub fn is_shown(event: &ListedEvent<'_>, args: &ObjectRefStyle<'_>) -> bool {
     args.criteria.show_ref || !REFERENCE_CHANGES.contains(event.kind)
 }
 
@@ -234,7 +203,10 @@ pub struct EventLayout {
 
 impl EventLayout {
     /// Fits the widths to events and the ids of their processes.
-    pub fn new(events: impl Iterator<Item = (ListedEvent, u32)>, clock: &TraceClock) -> Self {
+    pub fn new<'e>(
+        events: impl Iterator<Item = (ListedEvent<'e>, u32)>,
+        clock: &TraceClock,
+    ) -> Self {
         let (mut pid, mut tid, mut handle) = (0, 0, 0);
         let mut times: Option<(i64, i64)> = None;
         for (event, process) in events {

@@ -11,7 +11,7 @@ use crate::output::{COLUMNS, LEFT_OUT, OutputError};
 use crate::time::TraceClock;
 use handlescope_query::{
     FileAnswer, GroupCriteria, GroupKey, GroupStats, Groups, GroupsLeftOut, NodeIdx, Stat,
-    sparkline,
+    TraceAnswer, sparkline,
 };
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::{table, wrapped};
@@ -126,7 +126,7 @@ pub fn write(
         groups,
         columns: shown,
         clock: clock.without_start_date(),
-        stacks: StackStyle::for_answer(file, names),
+        stacks: StackStyle::for_answer(file, names).trimmed(file.trims()),
         has_frames: style.criteria.stacks.show,
         indent: if display.screen.is_terminal() { FIRM_INDENT } else { INDENT },
         buckets: style.criteria.groups.buckets.unwrap_or_default(),
@@ -281,8 +281,7 @@ impl TreeWriter<'_> {
     fn frames(&self, node: NodeIdx) -> io::Result<String> {
         let mut lines = Vec::new();
         if let (true, GroupKey::Stack(stack)) = (self.has_frames, self.groups.key(node)) {
-            let trims = self.groups.stacks.as_deref();
-            self.stacks.write_frames_trimmed(&mut lines, stack, trims, self.display, 2)?;
+            self.stacks.write_frames(&mut lines, stack, self.display, 2)?;
         }
         Ok(String::from_utf8_lossy(&lines).into_owned())
     }
@@ -300,9 +299,7 @@ impl TreeWriter<'_> {
                 format!("{indent}{none}")
             }
             GroupKey::Stack(stack) => {
-                let trims = self.groups.stacks.as_deref();
-                let representative =
-                    self.stacks.trimmed_representative_line(stack, trims).unwrap_or_default();
+                let representative = self.stacks.representative_line(stack).unwrap_or_default();
                 format!("{indent}Stack {stack}: {}", Untrusted(&representative))
             }
         }

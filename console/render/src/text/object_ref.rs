@@ -14,8 +14,7 @@ use super::{OrUnknown, counted};
 use crate::time::{Seconds, TraceClock};
 use handlescope_model::{EventKind, Untrusted};
 use handlescope_query::{
-    CountBy, EventListing, FileAnswer, GuiHandles, ObjectCriteria, ObjectRefAnswer, ObjectsLeftOut,
-    SelectedObject,
+    CountBy, FileAnswer, GuiHandles, ListedObject, ObjectCriteria, ObjectRefAnswer, ObjectsLeftOut,
 };
 use handlescope_session::paths::{names_apart, stem};
 use handlescope_session::settings::Display;
@@ -67,8 +66,8 @@ pub fn object_ref(
         if let Some(groups) = &file.groups {
             groups::write(file, groups, args, columns, display, out)?;
         }
-        if let Some(listing) = &file.listing {
-            write_objects(file, listing, args, display, out)?;
+        if file.listing.is_some() {
+            write_objects(file, args, display, out)?;
         }
         write_left_out(file.left_out, out)?;
         // The summary of a file says more than a table with one row.
@@ -193,7 +192,6 @@ fn file_names(answer: &ObjectRefAnswer<'_>, display: &Display) -> Vec<String> {
 
 fn write_objects(
     file: &FileAnswer<'_>,
-    listing: &EventListing,
     args: &ObjectRefStyle<'_>,
     display: &Display,
     out: &mut impl Write,
@@ -201,20 +199,12 @@ fn write_objects(
     let style = &ProcessStyle::new(&file.about.info, display);
     let clock = TraceClock::below_heading(&file.about.info, display);
     let shown = file
-        .selection
         .objects()
-        .iter()
-        .flat_map(|&selected| file.events(selected))
-        .filter_map(|row| Some((row, listing.event(row)?)))
-        .filter(|(_, event)| is_shown(event, args))
-        .map(|(row, event)| {
-            let actor = listing.actor(row, &event);
-            (event, file.file.processes.get(actor).pid)
-        });
+        .flat_map(ListedObject::events)
+        .filter(|event| is_shown(event, args))
+        .map(|event| (event, file.file.processes.get(event.actor()).pid));
     let layout = EventLayout::new(shown, &clock);
     let events = EventWriter {
-        answer: file,
-        listing,
         args,
         display,
         clock,
@@ -222,46 +212,41 @@ fn write_objects(
         processes: file.file.processes.each(|process| ProcessTexts::new(process, style)),
         stacks: StackStyle::for_answer(file, args.criteria.stacks),
     };
-    for &selected in file.selection.objects() {
-        ObjectLine { file, listing, display, style, selected }.write(out)?;
-        if let Some(target) = file.target(selected.object()) {
+    for object in file.objects() {
+        ObjectLine { object, display, style }.write(out)?;
+        if let Some(target) = object.target() {
             let line = TargetStyle { processes: style, clock: &events.clock }.line(target);
             let line = display.screen.paint(Role::Notable, display.whole(&line));
             writeln!(out, "{}Target: {line}", display.indent(1))?;
         }
-        events.write(out, selected)?;
+        events.write(out, object)?;
     }
     Ok(())
 }
 
 /// The line above the events of an object.
 struct ObjectLine<'a> {
-    file: &'a FileAnswer<'a>,
-    listing: &'a EventListing,
+    object: ListedObject<'a>,
     display: &'a Display,
     style: &'a ProcessStyle,
-    selected: SelectedObject,
 }
 
 impl ObjectLine<'_> {
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let object = self.selected.object();
-        let id = self.selected.id();
-        let pointer = self.listing.pointer(object);
-        let (pointer, lifetime) = (OrUnknown(pointer), fmt::from_fn(|f| self.lifetime(f)));
-        let tables = &self.file.file;
-        if tables.objects.is_mapping(object) {
+        let object = self.object;
+        let (id, pointer) = (object.id(), OrUnknown(object.pointer()));
+        let lifetime = fmt::from_fn(|f| self.lifetime(f));
+        if object.is_mapping() {
             return writeln!(out, "Id: {id} MappingObject: {pointer:#X} Lifetime: {lifetime}");
         }
-        let kind = Untrusted(tables.types.get(tables.objects.type_id(object)));
-        let kind = self.display.screen.paint(Role::Opened, kind);
+        let kind = self.display.screen.paint(Role::Opened, Untrusted(object.type_name()));
         let before = fmt::from_fn(|f| write!(f, "Id: {id} Object: {pointer:#X} "));
         let line_break = self.display.line_break();
         let behind = fmt::from_fn(|f| {
             write!(f, "{line_break} Lifetime: {lifetime}  {line_break}Type: {kind} {line_break}")?;
             self.handles(f)
         });
-        let name = tables.volumes.shown(self.listing.name(object).unwrap_or_default());
+        let name = object.file.file.volumes.shown(object.name().unwrap_or_default());
         let name = Untrusted(&*name);
         let Some(width) = self.display.screen.width.filter(|_| self.display.clip) else {
             return writeln!(out, "{before}{name}{behind}");
@@ -276,11 +261,10 @@ impl ObjectLine<'_> {
 
     /// Writes the lifetime of the object, or which part of it is unknown.
     fn lifetime(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (object, table) = (self.selected.object(), &self.file.file.objects.table);
-        match self.file.lifetime_ns(self.listing, self.selected) {
+        match self.object.lifetime_ns() {
             Some(ns) => write!(f, "{} s", Seconds { ns, digits: self.display.time_digits }),
-            None if table.create_event(object).is_none() => f.write_str("created before the trace"),
-            None if table.has_destroy_event(object) => f.write_str("unknown"),
+            None if !self.object.has_create() => f.write_str("created before the trace"),
+            None if self.object.has_end() => f.write_str("unknown"),
             None => f.write_str("never closed"),
         }
     }
@@ -288,11 +272,10 @@ impl ObjectLine<'_> {
     /// Writes the owner of the object's only handle, or the counts of its handles.
     fn handles(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [created, duplicated, closed] = self.count_events();
-        let tables = &self.file.file;
-        let handles = || self.listing.existing(self.selected.object());
+        let handles = || self.object.existing();
         match (created + duplicated + closed, handles().count(), handles().next()) {
             (0, 1, Some((owner, handle))) => {
-                let owner = self.style.marked(tables.processes.get(owner));
+                let owner = self.style.marked(self.object.file.file.processes.get(owner));
                 let owner = self.display.screen.paint(Role::Process, owner);
                 write!(f, "Owner: {owner}, Handle Value: ")?;
                 match handle {
@@ -311,12 +294,12 @@ impl ObjectLine<'_> {
     /// Counts the creates, duplicates and closes that passed the filters.
     fn count_events(&self) -> [i64; 3] {
         let mut counts = [0; 3];
-        for row in self.file.events(self.selected) {
+        for kind in self.object.kinds() {
             let [created, duplicated, closed] = &mut counts;
-            match self.listing.kind(row) {
-                Some(EventKind::HandleCreate) => *created += 1,
-                Some(EventKind::HandleDuplicate) => *duplicated += 1,
-                Some(EventKind::HandleClose) => *closed += 1,
+            match kind {
+                EventKind::HandleCreate => *created += 1,
+                EventKind::HandleDuplicate => *duplicated += 1,
+                EventKind::HandleClose => *closed += 1,
                 _ => {}
             }
         }

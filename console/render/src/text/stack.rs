@@ -23,6 +23,8 @@ pub struct StackStyle<'a> {
     pub bases: Option<&'a ModuleBases>,
     /// Whether file and line are shown, with `-ShowLine`.
     pub has_lines: bool,
+    /// The trims that hide some frames of groups.
+    trims: Option<&'a TrimmedStacks>,
 }
 
 impl<'a> StackStyle<'a> {
@@ -38,7 +40,13 @@ impl<'a> StackStyle<'a> {
         bases: &'a ModuleBases,
         stacks: StackDisplayArgs,
     ) -> Self {
-        Self { frames, bases: stacks.address.then_some(bases), has_lines: stacks.line }
+        let bases = stacks.address.then_some(bases);
+        Self { frames, bases, has_lines: stacks.line, trims: None }
+    }
+
+    /// Hides the frames that the stacks of groups are without.
+    pub fn trimmed(self, trims: Option<&'a TrimmedStacks>) -> Self {
+        Self { trims, ..self }
     }
 }
 
@@ -52,49 +60,21 @@ impl StackStyle<'_> {
         display: &Display,
         levels: usize,
     ) -> io::Result<()> {
-        self.write_trimmed(out, stack, None, display, levels)
-    }
-
-    /// Like [`write`](Self::write), without trimmed frames.
-    pub fn write_trimmed(
-        &self,
-        out: &mut impl Write,
-        stack: Option<StackIdx>,
-        trims: Option<&TrimmedStacks>,
-        display: &Display,
-        levels: usize,
-    ) -> io::Result<()> {
         let Some(stack) = stack else { return writeln!(out, "None") };
         writeln!(out, "{stack}")?;
         if self.frames.is_none() {
             return Ok(());
         }
-        self.write_frames_trimmed(out, stack, trims, display, levels)?;
+        self.write_frames(out, stack, display, levels)?;
         writeln!(out)
     }
 
-    /// Writes a line for each frame and an empty line, if frames are shown: system frames dim, program frames bold.
+    /// Writes a line for each frame, if frames are shown: system frames dim, program frames bold. A line that is too
+    /// long for the screen continues on the next line, indented further.
     pub fn write_frames(
         &self,
         out: &mut impl Write,
         stack: StackIdx,
-        display: &Display,
-        levels: usize,
-    ) -> io::Result<()> {
-        if self.frames.is_none() {
-            return Ok(());
-        }
-        self.write_frames_trimmed(out, stack, None, display, levels)?;
-        writeln!(out)
-    }
-
-    /// Writes a line for each untrimmed frame, if frames are shown: system frames dim, program frames bold. A line that
-    /// is too long for the screen continues on the next line, indented further.
-    pub fn write_frames_trimmed(
-        &self,
-        out: &mut impl Write,
-        stack: StackIdx,
-        trims: Option<&TrimmedStacks>,
         display: &Display,
         levels: usize,
     ) -> io::Result<()> {
@@ -105,7 +85,8 @@ impl StackStyle<'_> {
             .width
             .filter(|_| display.clip)
             .map(|width| width.saturating_sub(indent.len()));
-        for (frame, is_of_program) in with_program(TrimmedStacks::views(trims, frames, stack)) {
+        for (frame, is_of_program) in with_program(TrimmedStacks::views(self.trims, frames, stack))
+        {
             let role = match is_of_program {
                 true => Role::Heading,
                 false if frame.is_unknown() => Role::Plain,
@@ -120,34 +101,14 @@ impl StackStyle<'_> {
     }
 
     /// Returns a line for each frame of a stack, if frames are shown.
-    pub fn lines(&self, stack: StackIdx) -> Option<impl Iterator<Item = String> + '_> {
-        let frames = self.frames.as_ref()?.stack(stack);
+    pub fn lines(&self, stack: StackIdx) -> Option<impl Iterator<Item = String>> {
+        let frames = TrimmedStacks::views(self.trims, self.frames.as_ref()?, stack);
         Some(frames.map(|frame| self.line(frame).to_string()))
     }
 
-    /// Like [`lines`](Self::lines), without trimmed frames.
-    pub fn trimmed_lines(
-        &self,
-        stack: StackIdx,
-        trims: Option<&TrimmedStacks>,
-    ) -> Option<impl Iterator<Item = String>> {
-        let frames = TrimmedStacks::views(trims, self.frames.as_ref()?, stack);
-        Some(frames.map(|frame| self.line(frame).to_string()))
-    }
-
-    /// Returns the untrimmed lines of a stack as one text.
-    pub fn text(&self, stack: Option<StackIdx>, trims: Option<&TrimmedStacks>) -> Option<String> {
-        Some(self.trimmed_lines(stack?, trims)?.collect::<Vec<_>>().join("\n"))
-    }
-
-    /// Like [`representative_line`](Self::representative_line), among the untrimmed frames.
-    pub fn trimmed_representative_line(
-        &self,
-        stack: StackIdx,
-        trims: Option<&TrimmedStacks>,
-    ) -> Option<String> {
-        let frame = TrimmedStacks::representative_view(trims, self.frames.as_ref()?, stack)?;
-        Some(self.line(frame).to_string())
+    /// Returns the lines of a stack as one text.
+    pub fn text(&self, stack: Option<StackIdx>) -> Option<String> {
+        Some(self.lines(stack?)?.collect::<Vec<_>>().join("\n"))
     }
 
     /// Returns the frames of the program.
@@ -167,14 +128,18 @@ impl StackStyle<'_> {
 
     /// Returns the line of the representative frame of a stack.
     pub fn representative_line(&self, stack: StackIdx) -> Option<String> {
-        self.trimmed_representative_line(stack, None)
+        Some(self.line_of_representative(stack)?.to_string())
     }
 
     /// Returns the representative frame of a stack, from the view of the `program`.
     pub fn representative(&self, stack: StackIdx, program: &str) -> Option<String> {
-        let frame = TrimmedStacks::representative_view(None, self.frames.as_ref()?, stack)?;
-        let call = ProgramCall { line: self.line(frame), program, callee: None, gap: " " };
-        Some(call.to_string())
+        let line = self.line_of_representative(stack)?;
+        Some(ProgramCall { line, program, callee: None, gap: " " }.to_string())
+    }
+
+    fn line_of_representative(&self, stack: StackIdx) -> Option<StackFrameLine<'_>> {
+        let frames = self.frames.as_ref()?;
+        Some(self.line(TrimmedStacks::representative_view(self.trims, frames, stack)?))
     }
 
     /// Returns the innermost program frames in one line, innermost first, from the view of the `program`: `Cache::Get

@@ -2,35 +2,25 @@
 
 mod stack;
 
-use std::path::Path;
 use std::rc::Rc;
 
 use handlescope_model::StackIdx;
-use handlescope_model::tables::TraceInfo;
 use serde::{Serialize, Serializer};
 
 pub use self::stack::{StackJson, frame_columns};
-use crate::json::DisplayText;
-use crate::no_match::first_no_match;
 use crate::table::{ColumnDeclaration, Columns, PartsOf};
-use crate::time::Utc7;
-use handlescope_query::{
-    ExitStacks, Frames, ModuleBases, NoMatch, Totals, TraceAnswer, TrimmedStacks,
-};
+use crate::time::utc;
+use handlescope_query::{About, ExitStacks, Frames, Totals, TraceAnswer, TrimmedStacks};
 use handlescope_session::trace::Caveat;
 
 /// A trace in a document, for handles or allocations.
 pub struct TraceJson<'a> {
-    header: TraceSummary,
+    summary: TraceSummary<'a>,
     pub numbers: StackOffset,
-    stack_count: usize,
     /// The stacks that the answer refers to.
     stacks: Vec<StackIdx>,
     frames: Option<&'a Frames<'a>>,
-    bases: &'a ModuleBases,
     trims: Option<&'a TrimmedStacks>,
-    caveats: &'a [Caveat],
-    no_match: Option<&'a NoMatch>,
 }
 
 /// The offset of a trace's stacks in a document. It is added to a stack's row, so that stacks of several traces get
@@ -54,7 +44,7 @@ pub fn traces<'a, 't: 'a, T: TraceAnswer<'t> + 'a>(
     let mut first_stack = 0;
     let traces = answers.into_iter().map(|answer| {
         let trace = TraceJson { numbers: StackOffset(first_stack), ..TraceJson::new(answer) };
-        first_stack += trace.stack_count as u64;
+        first_stack += trace.summary.about.stack_count as u64;
         trace
     });
     traces.collect()
@@ -62,24 +52,20 @@ pub fn traces<'a, 't: 'a, T: TraceAnswer<'t> + 'a>(
 
 impl<'a> TraceJson<'a> {
     fn new<'t: 'a>(answer: &'a impl TraceAnswer<'t>) -> Self {
-        let about = answer.about();
-        let header = TraceSummary::new(about.index, about.path, &about.info);
         let (totals, exit_stacks) = answer.totals().unzip();
+        let exit_stacks = exit_stacks.flatten();
         Self {
-            header: TraceSummary { totals, exit_stacks: exit_stacks.flatten(), ..header },
+            summary: TraceSummary { about: answer.about(), totals, exit_stacks },
             numbers: StackOffset::default(),
-            stack_count: about.stack_count,
             stacks: answer.stacks(),
             frames: answer.frames(),
-            bases: &about.bases,
             trims: answer.trims(),
-            caveats: &about.caveats,
-            no_match: about.no_match.as_ref(),
         }
     }
 
     fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'a>)> {
-        let TraceJson { numbers, frames, bases, trims, .. } = *self;
+        let TraceJson { numbers, frames, trims, .. } = *self;
+        let bases = &self.summary.about.bases;
         self.stacks.iter().map(move |&stack| {
             (numbers.of(stack).to_string(), StackJson { frames, bases, stack, trims })
         })
@@ -105,7 +91,7 @@ impl<'a, T: 'a> Columns<'a, OfTraces<'a, T>> {
     /// Adds the traces.
     pub fn files(&mut self, meaning: &'static str) -> &mut ColumnDeclaration<'a, OfTraces<'a, T>> {
         self.member("files", meaning, |of| {
-            file_columns().parts_of(of.traces.iter().map(|trace| trace.header.clone()).collect())
+            file_columns().parts_of(of.traces.iter().map(|trace| trace.summary).collect())
         })
         .for_programs()
     }
@@ -121,65 +107,49 @@ impl<'a, T: 'a> Columns<'a, OfTraces<'a, T>> {
     pub fn caveats(&mut self, meaning: &'static str, no_match: &'static str) {
         self.member("caveats", meaning, |of| caveats(&of.traces)).for_programs();
         self.no_match(no_match, |of| {
-            first_no_match(of.traces.iter().map(|trace| (trace.header.file, trace.no_match)))
+            let mut abouts = of.traces.iter().map(|trace| trace.summary.about);
+            abouts.find_map(|about| Some((about.index, about.no_match.as_ref()?)))
         });
     }
 }
 
 fn caveats<'a>(traces: &DocumentTraces<'a>) -> PartsOf<'a, CaveatRow<'a>> {
     let caveats = traces.iter().flat_map(|trace| {
-        let file = trace.header.file;
-        trace.caveats.iter().map(move |caveat| (file, caveat))
+        let about = trace.summary.about;
+        about.caveats.iter().map(|caveat| (about.index, caveat))
     });
     caveat_columns().parts_of(caveats.collect())
 }
 
-/// The facts about a trace, for a document.
-#[derive(Clone)]
-pub struct TraceSummary {
-    file: usize,
-    path: String,
-    session_start_utc: Option<DisplayText<Utc7>>,
-    session_end_utc: Option<DisplayText<Utc7>>,
-    events_lost: Option<u64>,
-    buffers_lost: Option<u64>,
+/// A trace, and the sums over what passed in it, for an answer about handles.
+#[derive(Clone, Copy)]
+pub struct TraceSummary<'a> {
+    about: &'a About<'a>,
     totals: Option<Totals>,
     exit_stacks: Option<ExitStacks>,
 }
 
-impl TraceSummary {
-    fn new(file: usize, path: &Path, info: &TraceInfo) -> Self {
-        let (events_lost, buffers_lost) = info.losses().unzip();
-        Self {
-            file,
-            path: path.to_string_lossy().into_owned(),
-            session_start_utc: info.start_filetime().map(|start| DisplayText(Utc7(start))),
-            session_end_utc: info.session_end_filetime.map(|end| DisplayText(Utc7(end))),
-            events_lost,
-            buffers_lost,
-            totals: None,
-            exit_stacks: None,
-        }
-    }
-}
-
 /// Declares the facts about a trace.
-pub fn header_columns<'a>() -> Columns<'a, TraceSummary> {
+pub fn header_columns<'a>() -> Columns<'a, TraceSummary<'a>> {
     const SESSION: &str =
         "start and end of the recording; null, like all times, in a trace without a clock";
     const LOST: &str = "what the recording lost; if closes were lost, leaks are doubtful";
-    let mut columns = Columns::<TraceSummary>::default();
-    columns.member("file", "index", |trace| trace.file);
-    columns.member("path", "the file name as given when it was loaded", |trace| trace.path.clone());
-    columns.member("session_start_utc", SESSION, |trace| trace.session_start_utc.clone());
-    columns.member("session_end_utc", SESSION, |trace| trace.session_end_utc.clone());
-    columns.member("events_lost", LOST, |trace| trace.events_lost);
-    columns.member("buffers_lost", LOST, |trace| trace.buffers_lost);
+    let mut columns = Columns::<TraceSummary<'a>>::default();
+    columns.member("file", "index", |trace| trace.about.index);
+    columns.member("path", "the file name as given when it was loaded", |trace| {
+        trace.about.path.to_string_lossy().into_owned()
+    });
+    columns
+        .member("session_start_utc", SESSION, |trace| trace.about.info.start_filetime().map(utc));
+    columns
+        .member("session_end_utc", SESSION, |trace| trace.about.info.session_end_filetime.map(utc));
+    columns.member("events_lost", LOST, |trace| Some(trace.about.info.losses()?.0));
+    columns.member("buffers_lost", LOST, |trace| Some(trace.about.info.losses()?.1));
     columns
 }
 
 /// Declares the facts about a trace, and the sums over what passed in it.
-pub fn file_columns<'a>() -> Columns<'a, TraceSummary> {
+pub fn file_columns<'a>() -> Columns<'a, TraceSummary<'a>> {
     let mut columns = header_columns();
     columns.member_if(
         "totals",

@@ -46,7 +46,7 @@ impl Command for ObjectRef {
     /// The columns of events only: files contain nothing else, and totals have their own order.
     const TABLE: Option<Tabular> = Some(Tabular {
         choices: || render::tree_columns().map(str::to_owned).collect(),
-        ..Tabular::new(|| render::OBJECT_COLUMNS.map(str::to_owned).into())
+        ..Tabular::new(|| render::object_orders().names())
     });
 
     const OVER_DATASET: Option<&'static OverDataset<ObjectRefArgs>> = Some(&of_fleet::OF_FLEET);

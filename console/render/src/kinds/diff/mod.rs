@@ -166,7 +166,7 @@ fn group_columns<'a, G: 'a>(
     }
     columns
         .add("stack", "the frames of the stack, one per line", |row| {
-            row.stacks.text(row.site.stack, None)
+            row.stacks.text(row.site.stack)
         })
         .rows_only();
     columns

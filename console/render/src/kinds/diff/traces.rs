@@ -198,7 +198,7 @@ pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
         }
         Domain::Allocations if stacks.show => {
             columns.row_text(move |row, out| {
-                let frames = row.stacks.text(row.site.stack, None);
+                let frames = row.stacks.text(row.site.stack);
                 let frames = frames.unwrap_or_else(|| "no stack".to_owned());
                 let frames: Vec<String> = frames.lines().map(str::to_owned).collect();
                 let (title, ignored) = (allocations_title(row.group), row.site.ignored.as_deref());

@@ -80,26 +80,25 @@ fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
 type GroupsOf<'a> = fn(&'a ResourcesAnswer<'a>) -> Option<&'a ResourceGroups>;
 
 /// The lists of an answer. If a table shows the same groups, `file_rows` are its filtered rows in its order.
-#[derive(Clone, Copy)]
-pub struct ResourceLists<'d, 'a> {
-    pub command: &'d str,
-    pub files: &'d [Rc<AllocationStyle<'a>>],
-    pub criteria: &'d ResourceCriteria,
-    pub file_rows: &'d [FileRows],
+#[derive(Clone)]
+pub struct ResourceLists<'a> {
+    pub command: &'a str,
+    pub files: Rc<[Rc<AllocationStyle<'a>>]>,
+    pub criteria: &'a ResourceCriteria,
+    pub file_rows: Rc<[FileRows]>,
 }
 
-impl<'d, 'a> ResourceLists<'d, 'a> {
-    fn rows(
-        self,
-        groups_of: GroupsOf<'a>,
-    ) -> impl Iterator<Item = AllocationRow<'a>> + use<'d, 'a> {
-        self.files.iter().zip(self.file_rows).flat_map(move |(file, file_rows)| {
+impl<'a> ResourceLists<'a> {
+    fn rows(&self, groups_of: GroupsOf<'a>) -> impl Iterator<Item = AllocationRow<'a>> + use<'a> {
+        let rows = |(file, file_rows): (&Rc<AllocationStyle<'a>>, &FileRows)| {
             rows_of(file, groups_of(file.answer), self.criteria, file_rows)
-        })
+        };
+        let files: Vec<_> = self.files.iter().zip(&*self.file_rows).map(rows).collect();
+        files.into_iter().flatten()
     }
 
     /// Returns allocations that were never freed, or freed only by the end of their process.
-    fn unreleased(self, end: ResourceEnd) -> impl Serialize + use<'d, 'a> {
+    fn unreleased(self, end: ResourceEnd) -> impl Serialize + use<'a> {
         RowsOf(Rc::new(leak_columns().in_document()), move || {
             self.rows(|answer| answer.unreleased.as_ref())
                 .filter(move |row| row.group.end() == Some(end))
@@ -108,10 +107,10 @@ impl<'d, 'a> ResourceLists<'d, 'a> {
 }
 
 /// Declares the document of `.dump Resource`.
-pub fn resource_document<'d, 'a: 'd>() -> Columns<'d, OfTraces<'d, ResourceLists<'d, 'a>>> {
+pub fn resource_document<'a>() -> Columns<'a, OfTraces<'a, ResourceLists<'a>>> {
     const AS_IN_OBJECT_REF: &str = "as in `.dump ObjectRef`; with `-Leak` and `-LeakAtExit` nothing matches if nothing \
                                     that they select does";
-    let mut document = Columns::<OfTraces<'d, ResourceLists<'d, 'a>>>::default();
+    let mut document = Columns::<OfTraces<'a, ResourceLists<'a>>>::default();
     document.member("command", "the command as typed", |of| of.rest.command).for_programs();
     document.kind("`\"Resource\"`", "Resource");
     document.member(
@@ -119,7 +118,7 @@ pub fn resource_document<'d, 'a: 'd>() -> Columns<'d, OfTraces<'d, ResourceLists
         "sums by kind, allocator and process, see below; also with `-Leak` and `-LeakAtExit`, \
          over everything that passed the other filters",
         |of| {
-            let lists = of.rest;
+            let lists = of.rest.clone();
             let totals = Rc::new(total_columns().in_document());
             RowsOf(totals, move || lists.rows(|answer| answer.totals.as_ref()))
         },
@@ -128,12 +127,12 @@ pub fn resource_document<'d, 'a: 'd>() -> Columns<'d, OfTraces<'d, ResourceLists
         "leaked",
         "allocations not freed, of processes that still ran, by allocating stack, see below; `[]` \
          with `-LeakAtExit` alone",
-        |of| of.rest.unreleased(ResourceEnd::Open),
+        |of| of.rest.clone().unreleased(ResourceEnd::Open),
     );
     document.member(
         "closed_at_exit",
         "the same for allocations freed only by the end of their process; `[]` with `-Leak` alone",
-        |of| of.rest.unreleased(ResourceEnd::AtExit),
+        |of| of.rest.clone().unreleased(ResourceEnd::AtExit),
     );
     document.stacks(
         "only with `-ShowStack`: their stacks without the frames removed by `-FoldStack` and \

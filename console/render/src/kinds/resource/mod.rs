@@ -13,7 +13,6 @@ pub use self::row::add_amounts;
 use self::row::{AllocationRow, AllocationStyle, add_owner};
 use super::{groups::key_members, index};
 use crate::{
-    json,
     output::LEFT_OUT,
     table::{AnswerTable, Columns, FileRows, MemberMeaning, Show},
     traces::{OfTraces, traces},
@@ -109,7 +108,7 @@ pub fn resources<'a>(
     display: &Display,
 ) -> io::Result<AnswerTable<'a>> {
     let traces = traces(answers);
-    let files: Vec<Rc<AllocationStyle<'a>>> = answers
+    let files: Rc<[Rc<AllocationStyle<'a>>]> = answers
         .iter()
         .zip(traces.iter())
         .map(|(answer, trace)| {
@@ -131,10 +130,10 @@ pub fn resources<'a>(
     });
     let table = AnswerTable::new(columns, rows.collect(), file_rows)?.with_spare(spare);
     let Some(by) = &criteria.by else {
-        return Ok(table.with_document(move |file_rows, mode, out| {
-            let traces = Rc::clone(&traces);
-            let rest = ResourceLists { command, files: &files, criteria, file_rows };
-            json::write(&resource_document().part(OfTraces { traces, rest }), mode, out)
+        return Ok(table.arranged_in(resource_document(), move |file_rows| {
+            let (traces, files) = (Rc::clone(&traces), Rc::clone(&files));
+            let rest = ResourceLists { command, files, criteria, file_rows: file_rows.into() };
+            OfTraces { traces, rest }
         }));
     };
     let left_out: usize = answers

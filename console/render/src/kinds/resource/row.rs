@@ -49,7 +49,8 @@ impl<'a> AllocationStyle<'a> {
             answer,
             numbers,
             processes: ProcessStyle::new(&answer.about.info, display),
-            stacks: StackStyle::new(Some(answer.frames.named()), &answer.about.bases, stacks),
+            stacks: StackStyle::new(Some(answer.frames.named()), &answer.about.bases, stacks)
+                .trimmed(answer.trims()),
             clock: TraceClock::below_heading(&answer.about.info, display),
         }
     }
@@ -87,11 +88,11 @@ impl AllocationRow<'_> {
     }
 
     pub fn frame(&self, stack: Option<StackIdx>) -> Option<String> {
-        self.file.stacks.trimmed_representative_line(stack?, self.file.answer.trims())
+        self.file.stacks.representative_line(stack?)
     }
 
     pub fn lines(&self, stack: Option<StackIdx>) -> Option<String> {
-        self.file.stacks.text(stack, self.file.answer.trims())
+        self.file.stacks.text(stack)
     }
 
     pub fn time(&self, time_ns: Option<i64>) -> String {
@@ -118,8 +119,7 @@ impl AllocationRow<'_> {
         for column in GroupColumn::ALL.iter().filter(|column| by.contains(column)) {
             let Some(names) = column.frames() else { continue };
             write!(out, "{}{}: ", display.indent(1), names.heading)?;
-            let (stack, trims) = (self.group.stack(*column), self.file.answer.trims());
-            self.file.stacks.write_trimmed(&mut out, stack, trims, display, 2)?;
+            self.file.stacks.write(&mut out, self.group.stack(*column), display, 2)?;
         }
         Ok(())
     }

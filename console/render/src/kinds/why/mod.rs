@@ -282,7 +282,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns.add("score", "the number that ranks suspects", |row| row.suspect.score).for_programs();
     columns
         .add("stack", "the frames of the stack, one per line", |row| {
-            row.stacks.text(row.suspect.create_stack, None)
+            row.stacks.text(row.suspect.create_stack)
         })
         .rows_only();
     columns
