@@ -11,53 +11,8 @@ use super::no_match::no_match;
 use super::scan::{AnswerRow, records};
 use super::traces::{Fleet, numbers, sums};
 use crate::FleetError;
+use handlescope_query::GroupColumn;
 use handlescope_session::cancel::Cancel;
-
-/// A column to group by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FleetColumn {
-    pub word: &'static str,
-    pub title: &'static str,
-    pub help: &'static str,
-}
-
-impl FleetColumn {
-    pub const MACHINE: Self = Self::new("machine", "Machine", "computer that recorded the trace");
-    pub const BUILD: Self = Self::new("build", "Build", "build of the process");
-    pub const DAY: Self = Self::new("day", "Day", "day of the session start, UTC");
-    pub const TRACE: Self = Self::new("trace", "Trace", "trace, by its id");
-    pub const PROCESS: Self = Self::new("process", "Process", "executable of the owner");
-    pub const TYPE: Self =
-        Self::new("type", "Type", "type of the object; for allocations the kind");
-    pub const CREATE_STACK: Self = Self::new("createstack", "Created by", "stack that acquired it");
-
-    pub const ALL: [Self; 10] = [
-        Self::MACHINE,
-        Self::BUILD,
-        Self::DAY,
-        Self::TRACE,
-        Self::PROCESS,
-        Self::new("kind", "Kind", "handle, view, or kind of allocations"),
-        Self::TYPE,
-        Self::new("allocator", "Allocator", "allocator, if the traces name it"),
-        Self::CREATE_STACK,
-        Self::new("function", "Function", "first function of the program on that stack"),
-    ];
-
-    const fn new(word: &'static str, title: &'static str, help: &'static str) -> Self {
-        Self { word, title, help }
-    }
-
-    /// Returns the words with their meanings.
-    pub fn words() -> Vec<(&'static str, &'static str)> {
-        Self::ALL.iter().map(|column| (column.word, column.help)).collect()
-    }
-
-    /// Returns its name in tables.
-    pub fn name(self) -> &'static str {
-        if self == Self::CREATE_STACK { "stack" } else { self.word }
-    }
-}
 
 /// Amounts of handles and views, or of allocations.
 #[derive(Debug, Clone, Copy, Default)]
@@ -100,7 +55,7 @@ pub struct StackTexts {
 
 /// The groups of a fleet.
 pub struct FleetGroups {
-    pub by: Vec<FleetColumn>,
+    pub by: Vec<GroupColumn>,
     pub groups: Vec<FleetGroup>,
     pub caveats: Vec<FleetCaveat>,
     pub machines: usize,
@@ -153,13 +108,13 @@ const BYTES: [&str; 2] = ["bytes_acquired", "bytes_unreleased"];
 pub fn fleet_groups(
     fleet: &Fleet,
     criteria: &FleetCriteria,
-    by: &[FleetColumn],
+    by: &[GroupColumn],
     leaks: LeaksOnly,
     cancel: &Cancel,
 ) -> Result<FleetGroups, FleetError> {
     let keys: Vec<&str> = by.iter().map(|column| column.name()).collect();
     let names: Vec<Expr> = keys.iter().map(|name| col(*name)).collect();
-    let texts: &[&str] = if by.contains(&FleetColumn::CREATE_STACK) {
+    let texts: &[&str] = if by.contains(&GroupColumn::CreateStack) {
         &["stack", "function", "stack_text"]
     } else {
         &[]

@@ -6,12 +6,13 @@ use polars::prelude::{LazyFrame, col, lit};
 
 use super::caveats::FleetCaveat;
 use super::choice::FleetCriteria;
-use super::groups::{FleetColumn, is_allocation};
+use super::groups::is_allocation;
 use super::no_match::no_match;
 use super::scan::records;
 use super::traces::{Fleet, sums};
 use crate::FleetError;
 use crate::dataset::STEPS;
+use handlescope_query::GroupColumn;
 use handlescope_session::cancel::Cancel;
 
 /// The time axis of a picture.
@@ -50,7 +51,7 @@ pub struct FleetGrowth {
 pub fn fleet_growth(
     fleet: &Fleet,
     criteria: &FleetCriteria,
-    by: FleetColumn,
+    by: GroupColumn,
     axis: GrowthAxis,
     of_bytes: bool,
     cancel: &Cancel,
@@ -70,7 +71,7 @@ pub fn fleet_growth(
         ),
     };
     let amount = if of_bytes { "open_bytes" } else { "open" };
-    let unnamed = if by == FleetColumn::BUILD { "unknown" } else { "" };
+    let unnamed = if by == GroupColumn::Build { "unknown" } else { "" };
     let rows = |frame: LazyFrame| {
         let of_axis = match axis {
             // The last step is the end of a trace.

@@ -26,7 +26,7 @@ pub use self::call_site::CallSite;
 pub use self::caveats::FleetCaveat;
 pub use self::choice::{FleetChoice, FleetCriteria};
 pub use self::compare::{BuildsDiff, ComparedStack, compare_builds};
-pub use self::groups::{Amounts, FleetColumn, FleetGroup, FleetGroups, LeaksOnly, fleet_groups};
+pub use self::groups::{Amounts, FleetGroup, FleetGroups, LeaksOnly, fleet_groups};
 pub use self::growth::{FleetGrowth, GrowthAxis, GrowthLine, fleet_growth};
 pub use self::scan::{scan, table};
 pub use self::traces::Fleet;

@@ -8,7 +8,8 @@ use crate::shared::fleet::{CHOICE, choices, fleet, warn_of};
 use crate::shared::groups;
 use crate::shared::options::force_option;
 use crate::{Command, CommandError, DumpContext, OverDataset, Signature};
-use handlescope_fleet::{FleetColumn, GrowthAxis, fleet_growth};
+use handlescope_fleet::{GrowthAxis, fleet_growth};
+use handlescope_query::GroupColumn;
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{OpenTimeline, write_plot_svg, write_plot_text};
 use handlescope_session::grammar::value::{NUMBER, OBJECT_TYPES, SWITCH, ValueKind, WORD};
@@ -49,12 +50,8 @@ pub static OF_FLEET: OverDataset<PictureArgs> = OverDataset {
     answer: draw,
 };
 
-const DIVIDED_BY: &WordChoices<FleetColumn> = &[
-    ("process", "executable of the owner", FleetColumn::PROCESS),
-    ("type", "type of the object, or kind of allocations", FleetColumn::TYPE),
-    ("machine", "computer that recorded the trace", FleetColumn::MACHINE),
-    ("build", "build of the process", FleetColumn::BUILD),
-];
+const DIVIDED_BY: [GroupColumn; 4] =
+    [GroupColumn::Process, GroupColumn::Type, GroupColumn::Machine, GroupColumn::Build];
 
 const OVER: &WordChoices<GrowthAxis> = &[
     ("days", "what is open at the end of the traces, by day", GrowthAxis::Days),
@@ -67,9 +64,12 @@ static DISPLAY: &[Opt<PictureArgs>] = &[
         help: "group by process, type, machine or build",
         details: "Default: the process that owns them.",
         example: "-GroupBy type",
-        take: to(&(ValueKind { words: || words(DIVIDED_BY), ..WORD }, |args, index| {
-            args.handles.of_fleet.by = choice(DIVIDED_BY, index).into_iter().collect();
-        })),
+        take: to(&(
+            ValueKind { words: || GroupColumn::words_of_fleet(&DIVIDED_BY), ..WORD },
+            |args, index| {
+                args.handles.of_fleet.by = DIVIDED_BY.get(index).copied().into_iter().collect();
+            },
+        )),
     },
     Opt {
         names: &["-Over"],
@@ -103,7 +103,7 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
     }
     let criteria = handles.fleet_criteria();
     let fleet = fleet(criteria.choice, dump)?;
-    let by = handles.of_fleet.by.first().copied().unwrap_or(FleetColumn::PROCESS);
+    let by = handles.of_fleet.by.first().copied().unwrap_or(GroupColumn::Process);
     // A single day makes no line.
     let usual = if fleet.days().len() > 1 { GrowthAxis::Days } else { GrowthAxis::Steps };
     let axis = options.axis.unwrap_or(usual);
@@ -118,7 +118,7 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
     }
     let Some(path) = file.as_deref() else {
         let display = dump.display();
-        return Ok(write_plot_text(&timeline, by.title, &display, dump.out)?);
+        return Ok(write_plot_text(&timeline, by.title_of_fleet(), &display, dump.out)?);
     };
     let target = Target { path, option: Plot::SIGNATURE.names[0], format: "SVG" };
     dump.write_file(target, |out| write_plot_svg(&[timeline], out))

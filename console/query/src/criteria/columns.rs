@@ -23,6 +23,11 @@ pub enum GroupColumn {
     Lifetime,
     End,
     Size,
+    /// The computer, and so on, of the traces of a dataset.
+    Machine,
+    Build,
+    Day,
+    Trace,
 }
 
 /// The kind of value that the handles or allocations of a group share in a column.
@@ -51,6 +56,8 @@ struct ColumnSpec {
     title: &'static str,
     /// Names of the frames of a stack, for allocations.
     frames: Option<StackNames>,
+    /// Title and help text for a dataset; `None` if its groups do not have the column.
+    fleet: Option<(&'static str, &'static str)>,
 }
 
 /// Names of the frames of a stack.
@@ -75,6 +82,7 @@ const fn of_handles(word: &'static str, help: &'static str) -> ColumnSpec {
         name: None,
         title: "",
         frames: None,
+        fleet: None,
     }
 }
 
@@ -83,8 +91,13 @@ const fn of_allocations(word: &'static str, title: &'static str, help: &'static 
     ColumnSpec { handles: None, allocations: Some(help), title, ..of_handles(word, "") }
 }
 
+/// Declares a column of a dataset, with its word, title and help text.
+const fn of_fleet(word: &'static str, title: &'static str, help: &'static str) -> ColumnSpec {
+    ColumnSpec { handles: None, fleet: Some((title, help)), ..of_handles(word, "") }
+}
+
 impl GroupColumn {
-    /// Every column, in the order of the help.
+    /// Every column of a trace, in the order of the help.
     pub const ALL: [Self; 16] = [
         Self::CreateStack,
         Self::CloseStack,
@@ -104,6 +117,20 @@ impl GroupColumn {
         Self::Size,
     ];
 
+    /// Columns of a dataset, in the order of the help.
+    pub const OF_FLEET: [Self; 10] = [
+        Self::Machine,
+        Self::Build,
+        Self::Day,
+        Self::Trace,
+        Self::Process,
+        Self::Kind,
+        Self::Type,
+        Self::Allocator,
+        Self::CreateStack,
+        Self::Function,
+    ];
+
     /// Columns of totals of allocations.
     pub const TOTALS: [Self; 3] = [Self::Kind, Self::Allocator, Self::Process];
 
@@ -117,6 +144,7 @@ impl GroupColumn {
     const fn spec(self) -> ColumnSpec {
         match self {
             Self::CreateStack => ColumnSpec {
+                fleet: Some(("Created by", "stack that acquired it")),
                 handles: Some("stack of the event that opened the handle"),
                 kind: KeyKind::Stack,
                 none: Some("no stack"),
@@ -143,10 +171,20 @@ impl GroupColumn {
                 }),
                 ..of_allocations("freestack", "Free stack", "stack that freed")
             },
-            Self::Type => of_handles("type", "type of the object"),
-            Self::Kind => of_allocations("kind", "Kind", "heap, commit, and so on"),
-            Self::Allocator => of_allocations("allocator", "Allocator", "heap or other allocator"),
+            Self::Type => ColumnSpec {
+                fleet: Some(("Type", "type of the object; for allocations the kind")),
+                ..of_handles("type", "type of the object")
+            },
+            Self::Kind => ColumnSpec {
+                fleet: Some(("Kind", "handle, view, or kind of allocations")),
+                ..of_allocations("kind", "Kind", "heap, commit, and so on")
+            },
+            Self::Allocator => ColumnSpec {
+                fleet: Some(("Allocator", "allocator, if the traces name it")),
+                ..of_allocations("allocator", "Allocator", "heap or other allocator")
+            },
             Self::Process => ColumnSpec {
+                fleet: Some(("Process", "executable of the owner")),
                 handles: Some("owner of the handle"),
                 ..of_allocations("process", "Process", "owner")
             },
@@ -158,7 +196,10 @@ impl GroupColumn {
                 ..of_handles("namepattern", "name with # for numbers and GUIDs")
             },
             Self::Module => of_handles("module", "module of the first frame outside the system"),
-            Self::Function => of_handles("function", "that frame"),
+            Self::Function => ColumnSpec {
+                fleet: Some(("Function", "first function of the program on that stack")),
+                ..of_handles("function", "that frame")
+            },
             Self::Caller => of_allocations(
                 "allocated_by",
                 "Allocated by",
@@ -176,6 +217,10 @@ impl GroupColumn {
                 kind: KeyKind::Bytes,
                 ..of_allocations("size", "Size", "bytes of each")
             },
+            Self::Machine => of_fleet("machine", "Machine", "computer that recorded the trace"),
+            Self::Build => of_fleet("build", "Build", "build of the process"),
+            Self::Day => of_fleet("day", "Day", "day of the session start, UTC"),
+            Self::Trace => of_fleet("trace", "Trace", "trace, by its id"),
         }
     }
 
@@ -206,6 +251,21 @@ impl GroupColumn {
         }
     }
 
+    /// Returns the words of these columns with their help texts, for a dataset.
+    pub fn words_of_fleet(columns: &[Self]) -> Vec<(&'static str, &'static str)> {
+        columns.iter().map(|column| (column.word(), column.help_of_fleet())).collect()
+    }
+
+    /// Returns the help text for a dataset.
+    pub fn help_of_fleet(self) -> &'static str {
+        self.spec().fleet.map_or("", |(_, help)| help)
+    }
+
+    /// Returns the title in the text of a dataset's groups.
+    pub fn title_of_fleet(self) -> &'static str {
+        self.spec().fleet.map_or("", |(title, _)| title)
+    }
+
     pub fn kind(self) -> KeyKind {
         self.spec().kind
     }
@@ -215,7 +275,8 @@ impl GroupColumn {
         self.spec().none
     }
 
-    /// Returns the name in files of groups of allocations; files of groups of handles have the word.
+    /// Returns the name in files of groups of allocations, and in tables of a dataset; files of groups of handles have the
+    /// word.
     pub fn name(self) -> &'static str {
         let ColumnSpec { word, name, .. } = self.spec();
         name.unwrap_or(word)

@@ -8,7 +8,8 @@ use crate::shared::groups as headings;
 use crate::{
     Command, CommandError, DumpContext, EnteredLine, OverDataset, SharedArgs, Signature, Tabular,
 };
-use handlescope_fleet::{FleetChoice, FleetColumn, FleetCriteria, LeaksOnly, fleet_groups};
+use handlescope_fleet::{FleetChoice, FleetCriteria, LeaksOnly, fleet_groups};
+use handlescope_query::GroupColumn;
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::grammar::value::{NUMBER, OBJECT_TYPES, SWITCH, ValueKind, WORD, WORDS};
 use handlescope_session::grammar::{
@@ -20,9 +21,9 @@ use handlescope_session::grammar::{
 pub struct FleetGroupsArgs {
     pub choice: FleetChoice,
     /// `-GroupBy`
-    pub by: Vec<FleetColumn>,
+    pub by: Vec<GroupColumn>,
     /// `-ShowTotal`: the columns to sum up by.
-    total: Option<&'static [FleetColumn]>,
+    total: Option<&'static [GroupColumn]>,
     /// `-MinLeaked`
     min_leaked: Option<u64>,
 }
@@ -51,22 +52,21 @@ pub static OF_FLEET: OverDataset<ObjectRefArgs> = OverDataset {
         OptionGroup { title: "Group", options: GROUPS },
         OptionGroup { title: headings::DISPLAY, options: &[show_stack_option()] },
     ],
-    table: Some(Tabular::new(|| render::fleet_group_columns(&FleetColumn::ALL, true).names())),
+    table: Some(Tabular::new(|| render::fleet_group_columns(&GroupColumn::OF_FLEET, true).names())),
     parse,
     answer,
 };
 
 /// Default columns.
-const USUAL: [FleetColumn; 3] =
-    [FleetColumn::PROCESS, FleetColumn::TYPE, FleetColumn::CREATE_STACK];
+const USUAL: [GroupColumn; 3] = [GroupColumn::Process, GroupColumn::Type, GroupColumn::CreateStack];
 
 /// A trace, with its machine and day.
-const FILE: [FleetColumn; 3] = [FleetColumn::TRACE, FleetColumn::MACHINE, FleetColumn::DAY];
+const FILE: [GroupColumn; 3] = [GroupColumn::Trace, GroupColumn::Machine, GroupColumn::Day];
 
 /// Words of `-ShowTotal`; they are the same as for traces.
-const TOTALS_OF: &WordChoices<&[FleetColumn]> = &[
-    ("Total", "by type", &[FleetColumn::TYPE]),
-    ("Process", "by executable", &[FleetColumn::PROCESS]),
+const TOTALS_OF: &WordChoices<&[GroupColumn]> = &[
+    ("Total", "by type", &[GroupColumn::Type]),
+    ("Process", "by executable", &[GroupColumn::Process]),
     ("File", "by trace, with machine and day", &FILE),
     ("Method", "like File", &FILE),
     ("None", "the groups, as without -ShowTotal", &USUAL),
@@ -112,9 +112,12 @@ static GROUPS: &[Opt<ObjectRefArgs>] = &[
              the same program functions count as one on all machines and in all builds. Default: \
              process,type,createstack.",
         example: "-GroupBy machine,process,createstack",
-        take: to(&(ValueKind { words: FleetColumn::words, ..WORDS }, |args, indices| {
-            add_columns(&mut args.of_fleet.by, &FleetColumn::ALL, &indices);
-        })),
+        take: to(&(
+            ValueKind { words: || GroupColumn::words_of_fleet(&GroupColumn::OF_FLEET), ..WORDS },
+            |args, indices| {
+                add_columns(&mut args.of_fleet.by, &GroupColumn::OF_FLEET, &indices);
+            },
+        )),
     },
     Opt {
         names: &["-ShowTotal"],
@@ -176,7 +179,7 @@ impl FleetGroupsArgs {
     fn column<'w>(&self, word: &'w str) -> Option<&'w str> {
         match self.total {
             Some(_) if word.eq_ignore_ascii_case("Handles") => None,
-            Some(_) if word.eq_ignore_ascii_case("File") => Some(FleetColumn::TRACE.word),
+            Some(_) if word.eq_ignore_ascii_case("File") => Some(GroupColumn::Trace.word()),
             _ => Some(word),
         }
     }

@@ -12,7 +12,8 @@ use crate::json::Document;
 use crate::table::{AnswerTable, Columns, FileRows, MemberMeaning, Show};
 use crate::text::fleet::count;
 use handlescope_fleet::dataset::short;
-use handlescope_fleet::{Amounts, FleetColumn, FleetGroup, FleetGroups};
+use handlescope_fleet::{Amounts, FleetGroup, FleetGroups};
+use handlescope_query::GroupColumn;
 use handlescope_session::settings::Display;
 use handlescope_session::values::{CountedNoun, Size};
 
@@ -23,12 +24,12 @@ const SPARE: [&str; 8] =
 type GroupAmount = fn(&FleetGroup) -> i64;
 
 /// Declares the columns of a group. `has_bytes`: some groups are of allocations.
-pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'a, &'a FleetGroup> {
+pub fn fleet_group_columns<'a>(by: &[GroupColumn], has_bytes: bool) -> Columns<'a, &'a FleetGroup> {
     let mut columns = Columns::<&FleetGroup>::default();
-    let columns_of_keys: Rc<[FleetColumn]> = by.into();
-    let keys = FleetColumn::ALL.into_iter().map(|column| {
-        let is_stack = column == FleetColumn::CREATE_STACK;
-        MemberMeaning::new(column.word, if is_stack { "identity of the stack" } else { "text" })
+    let columns_of_keys: Rc<[GroupColumn]> = by.into();
+    let keys = GroupColumn::OF_FLEET.into_iter().map(|column| {
+        let is_stack = column == GroupColumn::CreateStack;
+        MemberMeaning::new(column.word(), if is_stack { "identity of the stack" } else { "text" })
     });
     let frames = "only with `createstack`: frames of the stack, one per line";
     columns
@@ -82,12 +83,12 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
     share.texts(|group| format!("{:.1} %", group.share * 100.0));
     for (level, column) in by.iter().copied().enumerate() {
         let key = columns
-            .add(column.word, column.help, move |group| key(group, level))
+            .add(column.word(), column.help_of_fleet(), move |group| key(group, level))
             .rows_only()
             .rank(1);
-        key.title(column.title);
+        key.title(column.title_of_fleet());
         match column {
-            FleetColumn::CREATE_STACK => {
+            GroupColumn::CreateStack => {
                 key.texts(|group| {
                     group.stack.as_ref().map_or_else(String::new, |texts| texts.function.clone())
                 });
@@ -98,7 +99,7 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
                     })
                     .rows_only();
             }
-            FleetColumn::TRACE => {
+            GroupColumn::Trace => {
                 key.texts(move |group| short_id(group, level));
             }
             _ => {
@@ -121,7 +122,7 @@ pub fn fleet_groups<'a>(
 ) -> io::Result<AnswerTable<'a>> {
     let has_bytes = answer.groups.iter().any(|group| group.bytes_acquired != 0);
     let (mut columns, display) = (fleet_group_columns(&answer.by, has_bytes), *display);
-    if shows_stacks && answer.by.contains(&FleetColumn::CREATE_STACK) {
+    if shows_stacks && answer.by.contains(&GroupColumn::CreateStack) {
         columns.row_text(move |group, out| write_group(group, &answer.by, &display, out));
     }
     let mut amounts = sums(answer, |group| group.handles, ["opened", "leaked", "closed"]);
@@ -157,11 +158,11 @@ fn sums(
 }
 
 /// Returns the group's value in each column; a stack has its identity, function and frames.
-fn keys_of<'a>(group: &'a FleetGroup, by: &[FleetColumn]) -> Document<'a> {
+fn keys_of<'a>(group: &'a FleetGroup, by: &[GroupColumn]) -> Document<'a> {
     by.iter().zip(&group.keys).fold(Document::default(), |keys, (column, key)| {
-        let keys = keys.with(column.word, key);
+        let keys = keys.with(column.word(), key);
         match &group.stack {
-            Some(texts) if *column == FleetColumn::CREATE_STACK => {
+            Some(texts) if *column == GroupColumn::CreateStack => {
                 keys.with("stack", &texts.lines).with("function", &texts.function)
             }
             _ => keys,
@@ -184,7 +185,7 @@ fn stack_lines(group: &FleetGroup) -> Option<&str> {
 /// Writes a line about the group, then a line for each frame of its stack.
 fn write_group(
     group: &FleetGroup,
-    by: &[FleetColumn],
+    by: &[GroupColumn],
     display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -213,13 +214,13 @@ fn write_group(
         text += &format!(", {}", Size(group.bytes_unreleased));
     }
     for (level, column) in
-        by.iter().enumerate().filter(|(_, column)| **column != FleetColumn::CREATE_STACK)
+        by.iter().enumerate().filter(|(_, column)| **column != GroupColumn::CreateStack)
     {
         let key = match *column {
-            FleetColumn::TRACE => short_id(group, level),
+            GroupColumn::Trace => short_id(group, level),
             _ => key(group, level).unwrap_or("unknown").to_owned(),
         };
-        text += &format!("   {} {key}", column.word);
+        text += &format!("   {} {key}", column.word());
     }
     writeln!(out, "{}", display.whole(&Untrusted(&text).to_string()))?;
     for frame in lines(stack_lines(group)) {
@@ -236,7 +237,7 @@ pub fn fleet_group_document<'a>() -> Columns<'a, (&'a FleetGroups, &'a str)> {
     document.member("machines", AS_IN_WHY, |(answer, _)| answer.machines);
     document.member("traces", AS_IN_WHY, |(answer, _)| answer.traces);
     document.member("group_by", "the columns as typed", |(answer, _)| {
-        answer.by.iter().map(|column| column.word).collect::<Vec<_>>()
+        answer.by.iter().map(|column| column.word()).collect::<Vec<_>>()
     });
     document.left_out("groups", "number of omitted groups");
     document.rows("groups", "the groups, most leaked first, see below");
