@@ -98,6 +98,21 @@ fn without_a_rundown_at_the_end_events_and_the_rundown_at_the_start_are_counted(
 }
 
 #[test]
+fn names_of_handles_in_the_rundown_at_the_start_match_with_their_drive_letter() {
+    let mut trace = trace();
+    trace.rundowns(true, false);
+    for (handle, name) in [(0x100, "log"), (0x104, "other")] {
+        let object = OBJECT + 0x2000_0000 + u64::from(handle) * 0x100;
+        let name = format!(r"\Device\HarddiskVolume3\{name}");
+        trace.handle_rundown_start(800, object, handle, EVENT, &name);
+    }
+    for name in [r"C:\log", r"\Device\HarddiskVolume3\log"] {
+        let named = not_closed(&trace, &format!("-ShowTotal Total -ObjectName {name}"));
+        assert_eq!(named["rows"], json!([["Event", 1]]), "{name}");
+    }
+}
+
+#[test]
 fn without_any_rundown_the_title_says_that_older_handles_are_unknown() {
     let mut trace = trace();
     trace.rundowns(true, false);

@@ -40,7 +40,7 @@ pub fn open_start_handles(
         let name = name.get(of).and_then(|name| names.get(name.row())).unwrap_or_default();
         let passes = file.objects.table.end(row) == Some(End::Open)
             && args.object_type.as_ref().is_none_or(|f| f.matches(file.types.get(type_id)))
-            && args.object_name.as_ref().is_none_or(|f| f.matches(name))
+            && args.object_name.as_ref().is_none_or(|f| file.volumes.matches(f, name))
             && object.matches(address)
             && owners.as_ref().is_none_or(|verdicts| *verdicts.get(Some(owner)));
         if passes {
