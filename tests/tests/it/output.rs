@@ -366,12 +366,17 @@ fn rows_are_sorted_by_every_column_and_cut() {
 }
 
 #[test]
-fn text_counts_the_rows_that_are_left_out() {
+fn text_and_documents_count_the_rows_that_are_left_out() {
     let shell = Shell::new();
     let top = |kind: &str| run(&shell, "leaky.etl", [format!(".dump {kind} -TopN 2")]);
     assert!(top("Process").contains("\n+ 4 more\n6 processes, "), "{}", top("Process"));
     assert!(top("Version").contains("\n+ 4 more\nSelected 6/6 "), "{}", top("Version"));
     assert!(top("Stack").contains("\n2 of 30 stacks, recorded "), "{}", top("Stack"));
+    for options in ["", "-SortBy count"] {
+        let json = run(&shell, "leaky.etl", [format!(".dump Stack {options} -TopN 2 -json")]);
+        let document: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(document["left_out"]["stacks"], 28, "{options}");
+    }
     fs::copy(shell.path("leaky.etl"), shell.path("second.etl")).unwrap();
     let script = ".load leaky.etl second.etl\n.dump Process -SortBy NAME -TopN 2 -csv\n";
     let csv = shell.script(&[], script).ok().stdout;

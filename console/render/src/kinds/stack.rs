@@ -92,15 +92,9 @@ pub fn call_stacks<'a>(
     }
     let mut stats = FrameStats::default();
     answers.iter().for_each(|answer| stats += answer.list.stats);
-    let left_out: usize = answers
-        .iter()
-        .map(|answer| (answer.list.passed as usize).saturating_sub(answer.list.rows.len()))
-        .sum();
-    let left_out = Some(left_out).filter(|left_out| *left_out > 0);
     let about = StacksHead {
         stats,
         has_every_stack: answers.iter().all(|answer| answer.list.has_every_stack),
-        left_out,
         no_match: first_no_match(answers),
     };
     let table = AnswerTable::new(columns, rows.collect(), answers.iter().map(file_rows))?;
@@ -152,6 +146,7 @@ fn file_rows(answer: &StacksAnswer<'_>) -> FileRows {
     let [modules, managed, unknown] =
         [frames_in_modules, frames_managed, frames_unknown].map(HumanCount);
     let file_rows = FileRows::new(answer.path, answer.list.rows.len())
+        .of(answer.list.passed as usize)
         .counted(format!("of {passed}, recorded {recorded}"))
         .below(format!(
             "{total}: {modules} in modules, {managed} in managed methods outside of modules, \
@@ -164,7 +159,6 @@ fn file_rows(answer: &StacksAnswer<'_>) -> FileRows {
 pub struct StacksHead<'a> {
     stats: FrameStats,
     has_every_stack: bool,
-    left_out: Option<usize>,
     no_match: Option<NoMatchRow<'a>>,
 }
 
@@ -196,11 +190,7 @@ pub fn stack_document<'a>() -> Columns<'a, StacksHead<'a>> {
             |about| about.has_every_stack,
         )
         .for_programs();
-    let mut left_out = Columns::<usize>::default();
-    left_out.member("stacks", "number of omitted stacks", |stacks| *stacks);
-    document
-        .part_if("left_out", "only if `-TopN` omits something", left_out, |about| about.left_out)
-        .for_programs();
+    document.left_out("stacks", "number of omitted stacks");
     document.rows("stacks", "the stacks, by file, most frequent first");
     document.no_match(
         "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \

@@ -23,7 +23,7 @@ impl AnswerTable<'_> {
     /// Writes the document with the rows that were kept.
     pub fn json(&self, mode: JsonMode, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
         cancel.check().map_err(io::Error::other)?;
-        let left_out = self.frame.height() - self.rows().count();
+        let left_out: usize = self.files.iter().map(|file| file.left_out).sum();
         let members = |take: MemberTaker<'_>| {
             (self.around)(&self.files, &mut |name, member| match member {
                 DocumentMember::LeftOut(_) if left_out == 0 => {}

@@ -105,6 +105,12 @@ impl FileRows {
         FileRows { rows: 0..rows, ..FileRows::default() }
     }
 
+    /// Counts rows that the query has already left out because of `-TopN`.
+    pub fn of(mut self, all: usize) -> FileRows {
+        self.left_out = all.saturating_sub(self.height());
+        self
+    }
+
     /// Creates rows of a file.
     pub fn new(path: &Path, rows: usize) -> FileRows {
         FileRows {
