@@ -2,8 +2,8 @@
 //!
 //! A query reads only the columns it needs and works on contiguous slices. It tests a text once for each distinct name,
 //! type, process or frame instead of once for each event. Its result is a [`Selection`]: objects with their remaining
-//! events. `.dump Stack` counts the rows of whole tables with expressions over frames. Anything that depends on the
-//! remaining events of an object, or on their order, is a loop.
+//! events. Answers are loops over these slices, because most depend on the remaining events of an object, or on their
+//! order.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
