@@ -102,8 +102,7 @@ impl<'a> StackList<'a> {
         check_clock(trace, source.path, args)?;
         let is_extracted = trace.height(Table::StackEvents)? > 0;
         let processes = ProcessList::load(trace)?;
-        let frames = Frames::load(trace, names, source.frames, cancel)?;
-        let frames = frames.with_system_modules(source.system);
+        let frames = Frames::load(trace, names, source.frames, source.system, cancel)?;
         let mut rows = counted(trace, is_extracted, &processes, args.time, cancel)?;
         let mut survivors = Survivors::new(rows.len());
         if args.time.is_some() {

@@ -49,7 +49,7 @@ pub struct Frames<'a> {
     /// innermost frame may be an instruction pointer.
     is_return: OnceLock<Vec<bool>>,
     modules: Vec<ModuleIdentity>,
-    /// Classes of frames by module row; empty if not requested.
+    /// Classes of frames by module row.
     classes: Vec<FrameClass>,
     methods: Vec<ManagedMethod>,
     names: &'a dyn FrameNames,
@@ -67,15 +67,18 @@ impl<'a> Frames<'a> {
         trace: &Trace,
         names: &'a dyn FrameNames,
         name_cache: &'a FrameNameCache,
+        system: &SystemModules,
         cancel: &'a Cancel,
     ) -> Result<Self, ArchiveError> {
+        let modules = module_identities(trace)?;
         Ok(Self {
             stacks: trace.values(Stacks::frames)?,
             module: trace.values(FramesTable::module)?,
             rva: trace.values(FramesTable::rva)?,
             address: trace.values(FramesTable::address)?,
             method: trace.values(FramesTable::method)?,
-            modules: module_identities(trace)?,
+            classes: modules.iter().map(|it| FrameClass::from_module(it, system)).collect(),
+            modules,
             methods: ManagedMethod::load_all(trace)?,
             pointer_size: trace.values(TraceInfos::pointer_size)?.get(0).unwrap_or_default(),
             knows_modules: processes_with_module(trace, |_| true)?,
@@ -139,13 +142,6 @@ impl<'a> Frames<'a> {
             marks
         };
         parts.reduce_with(united).unwrap_or_else(|| vec![false; self.height()])
-    }
-
-    /// Returns these frames with the system's modules classified.
-    pub fn with_system_modules(mut self, system: &SystemModules) -> Self {
-        let class = |module| FrameClass::from_module(module, system);
-        self.classes = self.modules.iter().map(class).collect();
-        self
     }
 
     /// Finds the name of the representative frame of each stack, otherwise like [`Self::resolve`].
@@ -249,12 +245,9 @@ impl<'a> Frames<'a> {
 
     /// Returns the distinct frames of some stacks, in the order of their first stacks; stacks share most frames.
     pub fn distinct(&self, stacks: impl Iterator<Item = StackIdx>) -> Vec<FrameIdx> {
-        self.without_repeats(stacks.flat_map(|stack| self.stacks.get(stack.row())))
-    }
-
-    fn without_repeats(&self, frames: impl Iterator<Item = FrameIdx>) -> Vec<FrameIdx> {
         let mut is_new = vec![true; self.height()];
-        frames
+        stacks
+            .flat_map(|stack| self.stacks.get(stack.row()))
             .filter(|frame| {
                 is_new.get_mut(frame.row()).is_some_and(|is_new| std::mem::replace(is_new, false))
             })
@@ -265,7 +258,7 @@ impl<'a> Frames<'a> {
     pub fn resolve_frames(&self, frames: impl Iterator<Item = FrameIdx>) -> Result<(), Cancelled> {
         let memory = self.name_cache.known();
         let mut requested: BTreeMap<ModuleIdx, Vec<(u64, FrameIdx)>> = BTreeMap::new();
-        for frame in self.without_repeats(frames) {
+        for frame in frames {
             if let Some((module, rva)) = self.location(frame)
                 && memory.get(frame).is_none()
             {
@@ -280,6 +273,7 @@ impl<'a> Frames<'a> {
         for (module, mut frames) in requested {
             let Some(module) = self.modules.get(module.row()) else { continue };
             frames.sort_unstable();
+            frames.dedup();
             let addresses = frames.iter().map(|&(rva, frame)| {
                 let is_return = self.is_return().get(frame.row()).copied().unwrap_or_default();
                 CodeAddress { rva, is_return }

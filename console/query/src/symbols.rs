@@ -13,7 +13,7 @@ use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
 use super::list_answer::ListAnswer;
 use handlescope_session::cancel::Cancel;
-use handlescope_session::filter::Filter;
+use handlescope_session::filter::{Filter, SystemModules};
 
 /// The modules of one trace that contain frames and passed; those with the most missing names come first.
 pub type SymbolsAnswer<'a> = ListAnswer<'a, Vec<ModuleSymbols>>;
@@ -47,7 +47,7 @@ pub fn symbols<'a>(
     sources
         .iter()
         .map(|source| {
-            let frames = Frames::load(source.trace, names, source.frames, cancel)?;
+            let frames = Frames::load(source.trace, names, source.frames, source.system, cancel)?;
             let counted = frames.resolve_modules(|module| {
                 filter.is_none_or(|filter| filter.matches(&module.name))
             })?;
@@ -91,7 +91,7 @@ pub fn all_names(
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<AllNames, QueryError> {
-    let frames = Frames::load(trace, names, memory, cancel)?;
+    let frames = Frames::load(trace, names, memory, &SystemModules::default(), cancel)?;
     let modules = frames.resolve_modules(|_| true)?;
     let mut table = Symbols::default();
     for (frame, chain) in frames.named().all() {

@@ -273,9 +273,12 @@ fn frames_for<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Frames<'a>, QueryError> {
-    let load = if criteria.needs_frames() { Frames::load } else { Frames::none };
-    let frames = load(source.trace, names, source.frames, cancel)?;
-    Ok(frames.with_system_modules(source.system))
+    let Source { trace, frames, system, .. } = *source;
+    Ok(if criteria.needs_frames() {
+        Frames::load(trace, names, frames, system, cancel)?
+    } else {
+        Frames::none(trace, names, frames, cancel)?
+    })
 }
 
 /// Collects the facts that caveats are based on.
