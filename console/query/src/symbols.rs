@@ -91,7 +91,7 @@ pub fn all_names(
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<AllNames, QueryError> {
-    let frames = Frames::load(trace, names, memory, &SystemModules::default(), cancel)?;
+    let frames = Frames::load(trace, names, memory, SystemModules::usual(), cancel)?;
     let modules = frames.resolve_modules(|_| true)?;
     let mut table = Symbols::default();
     for (frame, chain) in frames.named().all() {

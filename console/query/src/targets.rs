@@ -149,7 +149,8 @@ impl Targets {
             trace.height(Table::Objects)?,
             processes.iter().chain(&threads).map(|object| object.row()),
         );
-        let known = KnownTargets::load(trace)?;
+        let all = AllProcesses::load(trace)?;
+        let known = KnownTargets::load(trace, &all)?;
         let opened = HandleOpenings::load(trace, &rows)?;
         let pointer = trace.values_at(Objects::pointer, objects)?;
         let mut found = Self::default();
@@ -288,25 +289,22 @@ impl HandleOpenings {
 }
 
 /// The processes and threads that a trace knows.
-struct KnownTargets {
-    all: AllProcesses,
+struct KnownTargets<'a> {
+    all: &'a AllProcesses,
     info: Arc<TraceInfo>,
     /// Rows of processes and zombies by key, in the order of their starts. An address may be used again.
     by_key: HashMap<u64, Vec<usize>>,
-    /// The row of the parent of each process.
-    parents: Vec<Option<usize>>,
+    parents: Parents<'a>,
     /// The threads whose start the trace has.
     threads: Vec<Thread>,
-    /// The row of the process that started each of these.
-    creators: Vec<Option<usize>>,
     /// Places of the threads that a thread started, with their starts, in order.
     by_creator: HashMap<u32, Vec<(i64, usize)>>,
     is_complete: bool,
 }
 
-impl KnownTargets {
-    fn load(trace: &Trace) -> Result<Self, ArchiveError> {
-        let (all, info) = (AllProcesses::load(trace)?, trace.info()?);
+impl<'a> KnownTargets<'a> {
+    fn load(trace: &Trace, all: &'a AllProcesses) -> Result<Self, ArchiveError> {
+        let info = trace.info()?;
         let mut by_key: HashMap<u64, Vec<usize>> = HashMap::new();
         for (row, process) in all.rows.iter().enumerate().filter(|(_, process)| process.key != 0) {
             by_key.entry(process.key).or_default().push(row);
@@ -324,15 +322,10 @@ impl KnownTargets {
             threads.push(thread);
         }
         by_creator.values_mut().for_each(|started| started.sort_unstable());
-        let by_pid = Parents::new(&all.rows);
-        let parents = (0..all.rows.len()).map(|row| by_pid.of_row(row)).collect();
-        let creators = threads
-            .iter()
-            .map(|thread| by_pid.at(thread.creator_pid?, thread.start_ns, None))
-            .collect();
+        let parents = Parents::new(&all.rows);
         let losses = Losses::read(trace)?;
         let is_complete = knows_losses(trace)? && losses.rows().next().is_none();
-        Ok(Self { all, info, by_key, parents, threads, creators, by_creator, is_complete })
+        Ok(Self { all, info, by_key, parents, threads, by_creator, is_complete })
     }
 
     /// The row of the process with a key that handles refer to.
@@ -377,7 +370,7 @@ impl KnownTargets {
 
     fn process_target(&self, row: usize) -> Target {
         let process = &self.all.rows[row];
-        let (parent, pid) = (self.parents[row], process.parent_pid);
+        let (parent, pid) = (self.parents.of_row(row), process.parent_pid);
         let end = match process.end_ns {
             Some(end_ns) => TargetEnd::At(end_ns),
             None if self.has_ended(row) => TargetEnd::Ended,
@@ -399,6 +392,8 @@ impl KnownTargets {
     fn thread_target(&self, place: usize) -> Target {
         let thread = &self.threads[place];
         let row = thread.process.map(ProcessIdx::row);
+        let creator =
+            thread.creator_pid.and_then(|pid| self.parents.at(pid, thread.start_ns, None));
         let start = || {
             let (process, address) = row.zip(thread.start_address)?;
             Some(ThreadStart { process, time_ns: thread.start_ns?, address })
@@ -409,7 +404,7 @@ impl KnownTargets {
             tid: Some(thread.tid),
             start_ns: thread.start_ns,
             end: thread.end_ns.map_or(self.no_end(), TargetEnd::At),
-            started_by: self.known_or_pid(self.creators[place], thread.creator_pid),
+            started_by: self.known_or_pid(creator, thread.creator_pid),
             start: start(),
             is_complete: self.is_complete,
             ..Target::with_pid(thread.pid)

@@ -123,13 +123,8 @@ impl KnownZombies {
         Ok(())
     }
 
-    /// Counts the zombies by program.
-    pub fn count(&self) -> ZombieSummary {
-        self.count_those(|_| true)
-    }
-
     /// Counts the zombies by program, if their rows are chosen.
-    fn count_those(&self, is_chosen: impl Fn(usize) -> bool) -> ZombieSummary {
+    pub fn count(&self, is_chosen: impl Fn(usize) -> bool) -> ZombieSummary {
         let zombies = self.all.rows.iter().zip(&self.is_zombie).enumerate();
         let names = zombies
             .filter(|(row, (_, is_zombie))| **is_zombie && is_chosen(*row))
@@ -161,8 +156,8 @@ impl ZombieSummary {
             handles.stacks.push(stack.get(*row));
         }
         let held: BTreeSet<usize> = known.handles.iter().map(|(_, zombie)| *zombie).collect();
-        let mut summary = known
-            .count_those(|row| held.contains(&row) || is_chosen(Some(ProcessIdx::from_row(row))));
+        let mut summary =
+            known.count(|row| held.contains(&row) || is_chosen(Some(ProcessIdx::from_row(row))));
         summary.held = held.len() as u64;
         let holders = by_owner.into_iter().map(|(owner, handles)| {
             let process = processes.known_or_invalid(owner);
