@@ -203,11 +203,12 @@ impl<'a> Frames<'a> {
         self.classes.get(module.row()).copied().unwrap_or(FrameClass::Program)
     }
 
-    /// Finds the names of all frames in matching modules, whatever stacks they are in, and counts them.
+    /// Finds the names of all frames in matching modules, whatever stacks they are in. Returns the numbers of frames
+    /// and of those with a name, by module.
     pub fn resolve_modules(
         &self,
         passes: impl Fn(&ModuleIdentity) -> bool,
-    ) -> Result<Vec<ModuleFrames<'_>>, Cancelled> {
+    ) -> Result<BTreeMap<ModuleIdx, (usize, usize)>, Cancelled> {
         let passes: Vec<bool> = self.modules.iter().map(passes).collect();
         let requested: Vec<(ModuleIdx, FrameIdx)> = (0..self.module.len())
             .map(FrameIdx::from_row)
@@ -224,12 +225,7 @@ impl<'a> Frames<'a> {
             *frames += 1;
             *named += usize::from(memory.get(frame).is_some_and(|chain| !chain.is_empty()));
         }
-        Ok(counts
-            .into_iter()
-            .filter_map(|(module, (frames, named))| {
-                Some(ModuleFrames { module: self.modules.get(module.row())?, frames, named })
-            })
-            .collect())
+        Ok(counts)
     }
 
     /// Returns module and relative address of a frame, if its name must come from symbols. `None` also for a module
@@ -363,14 +359,6 @@ fn is_better(stored: &FrameChain, resolved: &FrameChain) -> bool {
     resolved.is_empty() || (has_lines(stored) && !has_lines(resolved))
 }
 
-/// A module and its number of distinct frames.
-pub struct ModuleFrames<'a> {
-    pub module: &'a ModuleIdentity,
-    pub frames: usize,
-    /// Frames with a name.
-    pub named: usize,
-}
-
 pub struct NamedFrames<'a> {
     frames: &'a Frames<'a>,
     memory: Arc<CachedFrameNames>,
@@ -388,6 +376,11 @@ impl NamedFrames<'_> {
         self.frames_at(frame)
             .filter_map(|view| view.identity().address())
             .any(|address| !self.frames.is_of_kernel(address))
+    }
+
+    /// Whether a stack contains such code.
+    pub fn is_stack_of_one_process(&self, stack: StackIdx) -> bool {
+        self.frames.stacks.get(stack.row()).any(|frame| self.is_of_one_process(frame))
     }
 
     /// Returns the frames without their names.

@@ -55,12 +55,12 @@ pub fn symbols<'a>(
                 names.reports().into_iter().map(|report| (report.module.clone(), report)).collect();
             let mut modules: Vec<ModuleSymbols> = counted
                 .into_iter()
-                .map(|counted| ModuleSymbols {
-                    frames: counted.frames,
-                    named: counted.named,
-                    report: reports.get(counted.module).cloned().unwrap_or_else(|| {
-                        ModuleReport::new(counted.module.clone(), SearchOutcome::NoSymbolPath)
-                    }),
+                .filter_map(|(module, (frames_in, named))| {
+                    let module = frames.identity(module)?;
+                    let report = reports.get(module).cloned().unwrap_or_else(|| {
+                        ModuleReport::new(module.clone(), SearchOutcome::NoSymbolPath)
+                    });
+                    Some(ModuleSymbols { frames: frames_in, named, report })
                 })
                 .collect();
             modules.sort_by_cached_key(|ModuleSymbols { frames, named, report }| {
@@ -107,7 +107,7 @@ pub fn all_names(
             });
         }
     }
-    let frames = modules.iter().map(|module| module.frames).sum();
-    let named = modules.iter().map(|module| module.named).sum();
+    let frames = modules.values().map(|(frames, _)| frames).sum();
+    let named = modules.values().map(|(_, named)| named).sum();
     Ok(AllNames { frames, named, table })
 }

@@ -55,8 +55,8 @@ struct ZombieHandles {
 pub struct KnownZombies {
     /// All processes; behind them those that only handles of a dump name.
     pub all: AllProcesses,
-    /// Whether each is a zombie.
-    pub is_zombie: Vec<bool>,
+    /// Rows of the zombies.
+    pub zombies: BTreeSet<usize>,
     /// Rows of open handles to zombies, ascending, with the rows of these.
     handles: Vec<(usize, usize)>,
 }
@@ -64,12 +64,12 @@ pub struct KnownZombies {
 impl KnownZombies {
     pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
         let all = AllProcesses::load(trace)?;
-        let is_zombie: Vec<bool> = all.listed_ns.iter().map(Option::is_some).collect();
-        let has_ended =
-            |(process, is_zombie): (&Process, &bool)| *is_zombie || process.end_ns.is_some();
-        let may_have_any =
-            all.rows.iter().zip(&is_zombie).any(has_ended) || trace.info()?.is_dump();
-        let mut known = Self { all, is_zombie, handles: Vec::new() };
+        let zombies: BTreeSet<usize> =
+            (0..all.rows.len()).filter(|row| all.listed_ns[*row].is_some()).collect();
+        let may_have_any = !zombies.is_empty()
+            || all.rows.iter().any(|process| process.end_ns.is_some())
+            || trace.info()?.is_dump();
+        let mut known = Self { all, zombies, handles: Vec::new() };
         let types = TypeNames::load(trace)?;
         if may_have_any && types.names().any(|name| name == PROCESS) {
             known.add_targets(trace, &types)?;
@@ -110,13 +110,10 @@ impl KnownZombies {
                     let (pid, exit_code) = (target.process.pid, target.exit_code);
                     self.all.rows.push(Process { pid, exit_code, ..Process::default() });
                     self.all.listed_ns.push(None);
-                    self.is_zombie.push(true);
-                    self.is_zombie.len() - 1
+                    self.all.rows.len() - 1
                 })
             });
-            if let Some(is_zombie) = self.is_zombie.get_mut(zombie) {
-                *is_zombie = true;
-            }
+            self.zombies.insert(zombie);
             self.handles.extend(handles.into_iter().map(|row| (row, zombie)));
         }
         self.handles.sort_unstable();
@@ -125,11 +122,8 @@ impl KnownZombies {
 
     /// Counts the zombies by program, if their rows are chosen.
     pub fn count(&self, is_chosen: impl Fn(usize) -> bool) -> ZombieSummary {
-        let zombies = self.all.rows.iter().zip(&self.is_zombie).enumerate();
-        let names = zombies
-            .filter(|(row, (_, is_zombie))| **is_zombie && is_chosen(*row))
-            .map(|(_, (process, _))| process.name.clone());
-        ZombieSummary::from_names(names)
+        let chosen = self.zombies.iter().filter(|row| is_chosen(**row));
+        ZombieSummary::from_names(chosen.map(|row| self.all.rows[*row].name.clone()))
     }
 }
 
