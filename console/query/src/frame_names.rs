@@ -191,11 +191,10 @@ impl<'a> Frames<'a> {
         address >> (bits - 1) & 1 == 1
     }
 
-    /// Whether the trace has the modules of a process. Code outside them was then made at run time and belongs to the
-    /// process alone; otherwise it may be in a module that processes share.
-    pub fn knows_modules(&self, process: Option<ProcessIdx>) -> bool {
-        let known = process.and_then(|process| self.knows_modules.get(process.row()));
-        known.copied().unwrap_or_default()
+    /// Returns a process if code outside its modules is its own, because the trace has its modules: such code was made
+    /// at run time. Otherwise it may be in a module that processes share.
+    pub fn owner_of_code(&self, process: Option<ProcessIdx>) -> Option<ProcessIdx> {
+        process.filter(|process| self.knows_modules.get(process.row()) == Some(&true))
     }
 
     /// Returns the class of frames in a module.

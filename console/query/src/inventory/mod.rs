@@ -169,8 +169,8 @@ impl<'a> Inventory<'a> {
     /// Returns the stack of a process in the form used by [`Self::stacks`].
     pub fn stack_of(&self, stack: StackIdx, process: Option<ProcessIdx>) -> StackOfProcess {
         let frames = self.why.file.file.frames.as_ref();
-        let knows_modules = frames.is_some_and(|frames| frames.knows_modules(process));
-        (stack, process.filter(|_| knows_modules && self.of_one_process.has(stack)))
+        let owner = frames.and_then(|frames| frames.owner_of_code(process));
+        (stack, owner.filter(|_| self.of_one_process.has(stack)))
     }
 
     /// Returns the frames of a stack, one per line, innermost first.
