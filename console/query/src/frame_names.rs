@@ -1,6 +1,6 @@
 //! Names of the frames of a trace: resolved late and in batches, and cached.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashSet};
 use std::ops::AddAssign;
 use std::sync::{Arc, OnceLock};
 
@@ -409,34 +409,24 @@ impl NamedFrames<'_> {
 
     /// Returns the modules in which none of these frames has a name, in the order of the frames.
     pub fn without_names(&self, frames: &[FrameIdx]) -> Vec<String> {
-        let mut named: HashMap<ModuleIdx, bool> = HashMap::new();
-        let mut order = Vec::new();
-        for frame in frames {
-            let Some((module, _)) = self.frames.location(*frame) else { continue };
-            let has_name = named.entry(module).or_insert_with(|| {
-                order.push(module);
-                false
-            });
-            *has_name |= self.memory.get(*frame).is_some_and(|chain| !chain.is_empty())
-                || self.frames.stored.get(frame).is_some();
-        }
-        let unnamed = order.into_iter().filter(|module| !named.get(module).is_some_and(|&has| has));
+        let module = |frame: &FrameIdx| self.frames.location(*frame).map(|(module, _)| module);
+        let is_named = |frame: &&FrameIdx| {
+            self.memory.get(**frame).is_some_and(|chain| !chain.is_empty())
+                || self.frames.stored.get(*frame).is_some()
+        };
+        let mut known: HashSet<ModuleIdx> =
+            frames.iter().filter(is_named).filter_map(module).collect();
+        let unnamed = frames.iter().filter_map(module).filter(|module| known.insert(*module));
         unnamed
-            .filter_map(|module| self.frames.modules.get(module.row()))
+            .filter_map(|module| self.frames.identity(module))
             .map(|module| module.name.clone())
             .collect()
     }
 
-    /// Returns all frames with names from symbols or the extract, by row of the frames table.
-    pub fn all(&self) -> Vec<(FrameIdx, &FrameChain)> {
-        let is_named =
-            |frame: FrameIdx| self.memory.get(frame).is_some_and(|chain| !chain.is_empty());
-        let mut frames: Vec<_> =
-            self.memory.iter().filter(|(_, chain)| !chain.is_empty()).collect();
+    /// Returns all frames with names: those from symbols, or else those from the extract.
+    pub fn all(&self) -> BTreeMap<FrameIdx, &FrameChain> {
         let stored = self.frames.stored.iter().map(|(&frame, chain)| (frame, chain));
-        frames.extend(stored.filter(|&(frame, _)| !is_named(frame)));
-        frames.sort_unstable_by_key(|&(frame, _)| frame);
-        frames
+        stored.chain(self.memory.iter().filter(|(_, chain)| !chain.is_empty())).collect()
     }
 
     /// Returns the frames that a row of the frames table stands for: the functions inlined there, then the frame

@@ -182,24 +182,17 @@ impl TrimmedStacks {
 
     /// Returns the text of a stack's representative frame.
     pub fn function(&self, frames: &Frames<'_>, stack: StackIdx) -> String {
-        self.of_representative(frames, stack, |view| view.to_string())
+        let named = frames.named();
+        let view = Self::representative_view(Some(self), &named, stack);
+        view.map(|view| view.to_string()).unwrap_or_default()
     }
 
     /// Returns the module of that frame.
     pub fn module(&self, frames: &Frames<'_>, stack: StackIdx) -> String {
-        self.of_representative(frames, stack, |view| {
-            view.module_name().map_or_else(|| view.to_string(), str::to_owned)
-        })
-    }
-
-    fn of_representative(
-        &self,
-        frames: &Frames<'_>,
-        stack: StackIdx,
-        text: impl Fn(FrameView<'_>) -> String,
-    ) -> String {
         let named = frames.named();
-        Self::representative_view(Some(self), &named, stack).map(text).unwrap_or_default()
+        let view = Self::representative_view(Some(self), &named, stack);
+        let module = view.and_then(|view| view.module_name()).map(str::to_owned);
+        module.unwrap_or_else(|| self.function(frames, stack))
     }
 }
 

@@ -319,15 +319,12 @@ impl Causes<'_> {
     }
 
     fn targets(&self) -> Option<Diagnosis> {
-        let mut targets = Vec::new();
+        let mut places = BTreeSet::new();
         let mut outlived = Vec::new();
         for handle in &self.group.leaked {
-            let place = self.targets.place(self.columns.object(*handle));
-            let Some((place, target)) = place.and_then(|it| Some((it, self.targets.at(it)?)))
-            else {
-                continue;
-            };
-            targets.push(place);
+            let object = self.columns.object(*handle);
+            let Some(target) = self.targets.of_object(object) else { continue };
+            places.extend(self.targets.place(object));
             let closed =
                 self.columns.closing(*handle).and_then(|event| self.columns.time_ns(event));
             let is_over = match (target.end.time_ns(), closed) {
@@ -336,9 +333,7 @@ impl Causes<'_> {
             };
             outlived.extend(is_over.then_some(*handle));
         }
-        targets.sort_unstable();
-        targets.dedup();
-        let targets: Vec<_> = targets.into_iter().filter_map(|it| self.targets.at(it)).collect();
+        let targets: Vec<_> = places.into_iter().filter_map(|it| self.targets.at(it)).collect();
         let kind = match targets.first()?.tid {
             None => "process",
             Some(_) => "thread",
@@ -426,10 +421,8 @@ impl Causes<'_> {
             let value = self.columns.processes.owner(event).zip(self.columns.slot(event));
             if let (Some(value), Some(close)) = (value, self.columns.closed_by_program(event)) {
                 let close = self.columns.place(close);
-                closes
-                    .entry(value)
-                    .and_modify(|first_close: &mut u32| *first_close = close.min(*first_close))
-                    .or_insert(close);
+                let first: &mut u32 = closes.entry(value).or_insert(close);
+                *first = close.min(*first);
             }
         }
         closes
