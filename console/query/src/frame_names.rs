@@ -264,25 +264,26 @@ impl<'a> Frames<'a> {
             return Ok(());
         }
         self.cancel.check()?;
-        let (mut requests, mut rows) = (Vec::new(), Vec::new());
-        for (module, mut frames) in requested {
-            let Some(module) = self.modules.get(module.row()) else { continue };
-            frames.sort_unstable();
-            frames.dedup();
-            let addresses = frames.iter().map(|&(rva, frame)| {
-                let is_return = self.is_return().get(frame.row()).copied().unwrap_or_default();
-                CodeAddress { rva, is_return }
-            });
-            requests.push((module.clone(), addresses.collect()));
-            rows.push(frames);
-        }
+        let is_return = self.is_return();
+        let requests: Vec<(ModuleIdentity, Vec<CodeAddress>)> = requested
+            .iter_mut()
+            .filter_map(|(module, frames)| {
+                frames.sort_unstable();
+                frames.dedup();
+                let addresses = frames.iter().map(|&(rva, frame)| CodeAddress {
+                    rva,
+                    is_return: is_return.get(frame.row()).copied().unwrap_or_default(),
+                });
+                Some((self.identity(*module)?.clone(), addresses.collect()))
+            })
+            .collect();
         // Without this reference, names are added without a copy.
         drop(memory);
         let names = self.names.resolve(&requests);
         let mut chains = Vec::new();
         let cancelled = self.cancel.check();
-        for (((module, _), rows), names) in requests.iter().zip(&rows).zip(names) {
-            for (&(_, frame), mut chain) in rows.iter().zip(names) {
+        for (((module, _), frames), names) in requests.iter().zip(requested.values()).zip(names) {
+            for (&(_, frame), mut chain) in frames.iter().zip(names) {
                 // A frame without a name may not have been reached before the cancellation.
                 if chain.is_empty() && cancelled.is_err() {
                     continue;

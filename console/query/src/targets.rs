@@ -131,12 +131,10 @@ impl Targets {
         types: &TypeNames,
     ) -> Result<Self, ArchiveError> {
         let type_id = trace.values_at(Objects::type_id, objects)?;
-        let of_type = |name: &str| {
+        let of_type = |name: &str| -> Vec<ObjectIdx> {
             let is_meant =
                 |row: &usize| type_id.get(*row).is_some_and(|type_id| types.get(type_id) == name);
-            let rows: Vec<ObjectIdx> =
-                objects.iter().filter(is_meant).map(ObjectIdx::from_row).collect();
-            rows
+            objects.iter().filter(is_meant).map(ObjectIdx::from_row).collect()
         };
         let (processes, threads) = (of_type(PROCESS), of_type(THREAD));
         if processes.is_empty() && threads.is_empty() {
