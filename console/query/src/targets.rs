@@ -4,6 +4,7 @@
 //! the call that starts it, immediately before the start. In a dump the object has the name of its process or thread.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use handlescope_model::rules::NamedTarget;
@@ -151,8 +152,6 @@ impl Targets {
         let known = KnownTargets::load(trace, &all)?;
         let opened = HandleOpenings::load(trace, &rows)?;
         let pointer = trace.values_at(Objects::pointer, objects)?;
-        let mut found = Self::default();
-        let mut places: HashMap<HandleTarget, usize> = HashMap::new();
         let of_process = processes.iter().filter_map(|object| {
             let life = opened.life(*object);
             Some((*object, HandleTarget::Process(known.process(pointer.get(object.row())?, life)?)))
@@ -161,14 +160,25 @@ impl Targets {
             let (opened_ns, tid) = opened.creation(*object)?;
             Some((*object, HandleTarget::Thread(known.thread(opened_ns, tid)?)))
         });
-        for (object, target) in of_process.chain(of_thread) {
-            let place = *places.entry(target).or_insert_with(|| {
-                found.targets.push(known.target(target));
-                found.targets.len() - 1
+        let found = of_process.chain(of_thread).map(|(object, target)| (object, target, target));
+        Ok(Self::distinct(found, |target| known.target(target)))
+    }
+
+    /// Makes one target for each key, from the facts of the first object that refers to it.
+    fn distinct<K: Eq + Hash, F>(
+        found: impl Iterator<Item = (ObjectIdx, K, F)>,
+        target: impl Fn(F) -> Target,
+    ) -> Self {
+        let mut distinct = Self::default();
+        let mut places: HashMap<K, usize> = HashMap::new();
+        for (object, key, facts) in found {
+            let place = *places.entry(key).or_insert_with(|| {
+                distinct.targets.push(target(facts));
+                distinct.targets.len() - 1
             });
-            found.of_object.insert(object, place);
+            distinct.of_object.insert(object, place);
         }
-        Ok(found)
+        distinct
     }
 
     /// Reads the targets of a dump from the names of objects. It says nothing of starts.
@@ -179,23 +189,17 @@ impl Targets {
     ) -> Result<Self, ArchiveError> {
         let name: Sparse<_> = trace.values_at(Objects::name, objects)?;
         let names = trace.values(Names::name)?;
-        let mut found = Self::default();
-        let mut places: HashMap<(u32, Option<u32>), usize> = HashMap::new();
-        for object in meant {
-            let text = name.get(object.row()).and_then(|name: NameIdx| names.get(name.row()));
-            let Some(named) = text.and_then(NamedTarget::parse) else { continue };
-            let place = *places.entry((named.pid, named.tid)).or_insert_with(|| {
-                found.targets.push(Target {
-                    tid: named.tid,
-                    end: named.exit_code.map_or(TargetEnd::Running, |_| TargetEnd::Ended),
-                    exit_code: named.exit_code.filter(|_| named.tid.is_none()),
-                    ..Target::with_pid(named.pid)
-                });
-                found.targets.len() - 1
-            });
-            found.of_object.insert(object, place);
-        }
-        Ok(found)
+        let found = meant.filter_map(|object| {
+            let name: NameIdx = name.get(object.row())?;
+            let named = NamedTarget::parse(names.get(name.row())?)?;
+            Some((object, (named.pid, named.tid), named))
+        });
+        Ok(Self::distinct(found, |named| Target {
+            tid: named.tid,
+            end: named.exit_code.map_or(TargetEnd::Running, |_| TargetEnd::Ended),
+            exit_code: named.exit_code.filter(|_| named.tid.is_none()),
+            ..Target::with_pid(named.pid)
+        }))
     }
 
     /// Finds the names of the functions that threads were started with.
