@@ -300,17 +300,19 @@ impl<'a> Frames<'a> {
         cancelled
     }
 
-    /// Returns the stats of a stack's frames, each counted `count` times.
-    pub fn stats(&self, stack: StackIdx, count: u64) -> FrameStats {
+    /// Returns the stats of the frames of stacks, each with how often it counts.
+    pub fn stats(&self, stacks: impl Iterator<Item = (StackIdx, u64)>) -> FrameStats {
         let mut stats = FrameStats::default();
-        for row in self.stacks.get(stack.row()).map(FrameIdx::row) {
-            stats.frames_total += count;
-            if self.module.get(row).is_some() {
-                stats.frames_in_modules += count;
-            } else if self.method.get(row).is_some() {
-                stats.frames_managed += count;
-            } else {
-                stats.frames_unknown += count;
+        for (stack, count) in stacks {
+            for row in self.stacks.get(stack.row()).map(FrameIdx::row) {
+                stats.frames_total += count;
+                if self.module.get(row).is_some() {
+                    stats.frames_in_modules += count;
+                } else if self.method.get(row).is_some() {
+                    stats.frames_managed += count;
+                } else {
+                    stats.frames_unknown += count;
+                }
             }
         }
         stats
