@@ -41,15 +41,6 @@ pub struct ZombieHolder {
     pub program: String,
 }
 
-/// A process's open handles to zombies.
-#[derive(Default)]
-struct ZombieHandles {
-    /// Rows of these zombies.
-    zombies: BTreeSet<usize>,
-    /// The stack that opened each handle.
-    stacks: Vec<Option<StackIdx>>,
-}
-
 /// The processes that a trace shows to be zombies: those that its rundowns list, and those that have ended and to which a
 /// handle is open.
 pub struct KnownZombies {
@@ -143,26 +134,26 @@ impl ZombieSummary {
         let owner = trace.values_at(Acquisitions::process, &rows)?;
         let stack = trace.values_at(Acquisitions::opened_stack, &rows)?;
         known.handles.retain(|(row, _)| is_chosen(owner.get(*row)));
-        let mut by_owner: BTreeMap<Option<ProcessIdx>, ZombieHandles> = BTreeMap::new();
+        let mut by_owner: BTreeMap<Option<ProcessIdx>, Vec<(usize, usize)>> = BTreeMap::new();
         for (row, zombie) in &known.handles {
-            let handles = by_owner.entry(owner.get(*row)).or_default();
-            handles.zombies.insert(*zombie);
-            handles.stacks.push(stack.get(*row));
+            by_owner.entry(owner.get(*row)).or_default().push((*row, *zombie));
         }
-        let held: BTreeSet<usize> = known.handles.iter().map(|(_, zombie)| *zombie).collect();
+        let zombies_of = |handles: &[(usize, usize)]| -> BTreeSet<usize> {
+            handles.iter().map(|(_, zombie)| *zombie).collect()
+        };
+        let held = zombies_of(&known.handles);
         let mut summary =
             known.count(|row| held.contains(&row) || is_chosen(Some(ProcessIdx::from_row(row))));
         summary.held = held.len() as u64;
         let holders = by_owner.into_iter().map(|(owner, handles)| {
             let process = processes.known_or_invalid(owner);
+            let stacks = handles.iter().filter_map(|(row, _)| stack.get(*row));
             ZombieHolder {
                 process: process.shown_label(plain),
                 pid: process.known_pid(),
-                zombies: handles.zombies.len() as u64,
-                handles: handles.stacks.len() as u64,
-                create_stack: most_frequent(handles.stacks.into_iter().flatten())
-                    .first()
-                    .map(|(stack, _)| *stack),
+                zombies: zombies_of(&handles).len() as u64,
+                handles: handles.len() as u64,
+                create_stack: most_frequent(stacks).first().map(|(stack, _)| *stack),
                 program: process.name.clone(),
             }
         });
