@@ -90,12 +90,10 @@ impl AcquiringFunctions {
     /// Numbers the functions of all compared stacks.
     pub fn new(frames: &Frames<'_>, trims: &TrimmedStacks) -> Self {
         let named = frames.named();
-        let stacks: Vec<StackIdx> = (0..trims.height())
+        let functions: Vec<(StackIdx, FrameIdentity<'_>)> = (0..trims.height())
+            .into_par_iter()
             .map(StackIdx::from_row)
             .filter(|stack| trims.equal(*stack) == *stack)
-            .collect();
-        let functions: Vec<(StackIdx, FrameIdentity<'_>)> = stacks
-            .into_par_iter()
             .filter_map(|stack| {
                 Some((stack, program_functions(trims, &named, stack).next()?.identity()))
             })
