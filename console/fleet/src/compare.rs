@@ -8,7 +8,7 @@ use polars::prelude::{Expr, LazyFrame, UniqueKeepStrategy, col, lit};
 use super::call_site::{CallSite, KEY, identified, keyed};
 use super::caveats::FleetCaveat;
 use super::choice::FleetCriteria;
-use super::no_match::no_match;
+use super::no_match::{caveats, no_match};
 use super::scan::{AnswerRow, records};
 use super::traces::{Fleet, sums};
 use crate::FleetError;
@@ -123,7 +123,7 @@ pub fn compare_builds(
         groups[id].verdicts[side] = known.into_iter().chain(verdict).min();
     }
     groups.sort_by(|a, b| a.site.cmp(&b.site));
-    let no_match = if groups.is_empty() { no_match(fleet, criteria, cancel)? } else { None };
+    let caveats = caveats(fleet, criteria, groups.is_empty(), cancel)?;
     let samples: Vec<SampledGroup> =
         groups.iter().map(|group| group.sampled(fleet, &times)).collect();
     let mut stacks: Vec<ComparedStack> = compare_samples(&samples)
@@ -152,7 +152,7 @@ pub fn compare_builds(
         machines: numbers.map(|numbers| fleet.machines_of(numbers)),
         groups: stacks,
         ignored,
-        caveats: no_match.into_iter().chain(fleet.caveats()).collect(),
+        caveats,
     })
 }
 

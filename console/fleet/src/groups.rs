@@ -7,7 +7,7 @@ use polars::prelude::{DataType, Expr, LazyFrame, col, lit, when};
 
 use super::caveats::FleetCaveat;
 use super::choice::FleetCriteria;
-use super::no_match::no_match;
+use super::no_match::caveats;
 use super::scan::{AnswerRow, records};
 use super::traces::{Fleet, numbers, sums};
 use crate::FleetError;
@@ -150,7 +150,7 @@ pub fn fleet_groups(
     let stacks: HashMap<String, Arc<StackTexts>> = stacks.collect();
     let groups = records(&sums).map(|row| group(row, &keys, &stacks, fleet));
     let mut groups: Vec<FleetGroup> = groups.collect();
-    let no_match = if groups.is_empty() { no_match(fleet, criteria, cancel)? } else { None };
+    let caveats = caveats(fleet, criteria, groups.is_empty(), cancel)?;
     with_shares(&mut groups);
     groups.sort_by(|a, b| {
         let order = |group: &FleetGroup| (group.unreleased(), group.acquired());
@@ -159,7 +159,7 @@ pub fn fleet_groups(
     Ok(FleetGroups {
         by: by.to_vec(),
         groups,
-        caveats: no_match.into_iter().chain(fleet.caveats()).collect(),
+        caveats,
         machines: fleet.machines.len(),
         traces: fleet.traces.len(),
     })

@@ -7,7 +7,7 @@ use polars::prelude::{LazyFrame, col, lit};
 use super::caveats::FleetCaveat;
 use super::choice::FleetCriteria;
 use super::groups::is_allocation;
-use super::no_match::no_match;
+use super::no_match::caveats;
 use super::scan::records;
 use super::traces::{Fleet, sums};
 use crate::FleetError;
@@ -103,7 +103,6 @@ pub fn fleet_growth(
     let peak = |line: &GrowthLine| line.open.iter().copied().fold(0.0, f64::max);
     lines.retain(|line| peak(line) > 0.0);
     lines.sort_by(|a, b| peak(b).total_cmp(&peak(a)).then_with(|| a.name.cmp(&b.name)));
-    let no_match = if rows.height() == 0 { no_match(fleet, criteria, cancel)? } else { None };
-    let caveats = no_match.into_iter().chain(fleet.caveats()).collect();
+    let caveats = caveats(fleet, criteria, rows.height() == 0, cancel)?;
     Ok(FleetGrowth { axis, labels, lines, has_bytes: of_bytes, caveats })
 }

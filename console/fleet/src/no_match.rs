@@ -13,10 +13,24 @@ use handlescope_session::suggest;
 use handlescope_session::values::{CountedNoun, listed};
 
 /// Word for this caveat in documents.
-const NO_MATCH: &str = "no_match";
+pub const NO_MATCH: &str = "no_match";
 
 /// Maximum number of existing names to show.
 const MAX_NAMES: usize = 8;
+
+/// Returns the caveats of an answer: why it is empty, as far as a filter matches nothing, and those about the traces.
+///
+/// # Errors
+/// If a table cannot be read, or `cancel` asks to stop.
+pub fn caveats(
+    fleet: &Fleet,
+    criteria: &FleetCriteria,
+    is_empty: bool,
+    cancel: &Cancel,
+) -> Result<Vec<FleetCaveat>, FleetError> {
+    let no_match = if is_empty { no_match(fleet, criteria, cancel)? } else { None };
+    Ok(no_match.into_iter().chain(fleet.caveats()).collect())
+}
 
 /// Returns the filter that matches no process, or nothing that the processes acquired; `None` if something passes.
 ///

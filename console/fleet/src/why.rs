@@ -15,7 +15,7 @@ use polars::prelude::{
 use super::call_site::{CallSite, KEY, identified, keyed};
 use super::caveats::FleetCaveat;
 use super::choice::FleetCriteria;
-use super::no_match::no_match;
+use super::no_match::{NO_MATCH, caveats};
 use super::scan::{AnswerRow, collect, records};
 use super::traces::{ALL, Fleet, numbers, sums};
 use crate::FleetError;
@@ -103,21 +103,9 @@ impl FleetSuspect {
     }
 }
 
-/// The columns of `suspects` to read, besides the call site's.
-const COLUMNS: [&str; 12] = [
-    "build",
-    "build_order",
-    "pid",
-    "acquired",
-    "leaked",
-    "closed_at_exit",
-    "bytes_unreleased",
-    "verdict",
-    "rate_per_minute",
-    "score",
-    "causes",
-    "unreleased",
-];
+/// Columns of `suspects` that say what a suspect does in each trace.
+const BY_TRACE: [&str; 7] =
+    ["build", "build_order", "verdict", "rate_per_minute", "score", "causes", "unreleased"];
 
 /// Columns summed up over the traces.
 const SUMS: [&str; 4] = ["acquired", "leaked", "closed_at_exit", "bytes_unreleased"];
@@ -147,16 +135,15 @@ pub fn fleet_why(
         sorted(frame, &["score"], true).group_by(KEY).agg([sums(&SUMS), worst].concat())
     };
     let traces = |frame: LazyFrame| {
-        let columns = ["build", "build_order", "verdict", "rate_per_minute", "score", "causes"];
-        let columns = [&KEY[..], &columns, &["unreleased", "number", "machine", "day"]].concat();
+        let columns = [&KEY[..], &BY_TRACE, &["number", "machine", "day"]].concat();
         frame.select(columns.into_iter().map(col).collect::<Vec<_>>())
     };
-    let columns = [&COLUMNS[..], &KEY, &WORST].concat();
+    let columns = [&["pid"], &KEY[..], &BY_TRACE, &SUMS, &WORST].concat();
     let [suspects, traces] =
         fleet.summed("suspects", &columns, rows, [&suspects, &traces], cancel)?;
     let programs = programs(fleet, criteria, cancel)?;
     let answer = collect(joined(&suspects, traces, programs)?)?;
-    let no_match = if answer.height() == 0 { no_match(fleet, criteria, cancel)? } else { None };
+    let caveats = caveats(fleet, criteria, answer.height() == 0, cancel)?;
     let mut suspects: Vec<FleetSuspect> = records(&answer).map(|row| suspect(row, fleet)).collect();
     for suspect in &mut suspects {
         suspect.ignored = suspect.site.ignored_by(&ignoring.list);
@@ -176,8 +163,8 @@ pub fn fleet_why(
     Ok(FleetWhy {
         suspects,
         ignored,
-        matches: no_match.is_none(),
-        caveats: no_match.into_iter().chain(fleet.caveats()).collect(),
+        matches: caveats.iter().all(|caveat| caveat.kind != NO_MATCH),
+        caveats,
         machines: fleet.machines.len(),
         traces: fleet.traces.len(),
     })

@@ -102,8 +102,7 @@ impl<'a> StackList<'a> {
         check_clock(trace, source.path, args)?;
         let is_extracted = trace.height(Table::StackEvents)? > 0;
         let processes = ProcessList::load(trace)?;
-        let frames = Frames::load(trace, names, source.frames, cancel)?;
-        let frames = frames.with_system_modules(source.system);
+        let frames = Frames::load(trace, names, source.frames, source.system, cancel)?;
         let mut rows = counted(trace, is_extracted, &processes, args.time, cancel)?;
         let mut survivors = Survivors::new(rows.len());
         if args.time.is_some() {
@@ -132,13 +131,10 @@ impl<'a> StackList<'a> {
             verdicts.passes(Some(row.stack))
         });
         rows.sort_unstable_by_key(|row| (Reverse(row.count), row.pid, row.stack, row.process));
-        let mut stats = FrameStats::default();
         let passed = rows.len() as u64;
         let owners = rows.iter().filter_map(|row| row.process).collect();
         let recorded_count = rows.iter().map(|row| row.count).sum();
-        for row in &rows {
-            stats += frames.stats(row.stack, row.count);
-        }
+        let stats = frames.stats(rows.iter().map(|row| (row.stack, row.count)));
         if let Some(top) = args.top {
             rows = rows.into_iter().skip(top.skip).take(top.take).collect();
         }

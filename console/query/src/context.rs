@@ -42,10 +42,7 @@ impl<'a> FileContext<'a> {
     ) -> Result<Self, QueryError> {
         cancel.check()?;
         let trace = source.trace;
-        let load = || {
-            let frames = Frames::load(trace, names, source.frames, cancel)?;
-            Ok::<_, QueryError>(frames.with_system_modules(source.system))
-        };
+        let load = || Frames::load(trace, names, source.frames, source.system, cancel);
         Ok(Self {
             trace,
             objects,

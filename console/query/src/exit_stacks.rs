@@ -37,14 +37,6 @@ impl AddAssign for ExitStacks {
     }
 }
 
-/// What a stack says about a close.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum CloseVerdict {
-    Confirms,
-    Contradicts,
-    Nothing,
-}
-
 impl ExitStacks {
     /// Judges the closes of the objects that passed by their stacks; looks up the names of their frames.
     pub fn new(
@@ -72,34 +64,31 @@ impl ExitStacks {
         }
         frames.resolve(needed.iter())?;
         let named = frames.named();
-        let verdict = |stack| (stack, CloseVerdict::new(stack, &named));
-        let verdicts: HashMap<StackIdx, CloseVerdict> = needed.iter().map(verdict).collect();
+        let verdict = |stack| Some((stack, confirms_exit(stack, &named)?));
+        let verdicts: HashMap<StackIdx, bool> = needed.iter().filter_map(verdict).collect();
         let mut sums = Self { closes: closes.len() as u64, ..Self::default() };
         for (stack, is_after_end) in closes {
-            let verdict = stack.and_then(|stack| verdicts.get(&stack).copied());
-            sums.confirmed += u64::from(verdict == Some(CloseVerdict::Confirms));
+            let is_confirmed = stack.and_then(|stack| verdicts.get(&stack).copied());
+            sums.confirmed += u64::from(is_confirmed == Some(true));
             // A close after the end of its process belongs to the end, whichever thread does it.
-            sums.doubtful += u64::from(verdict == Some(CloseVerdict::Contradicts) && !is_after_end);
+            sums.doubtful += u64::from(is_confirmed == Some(false) && !is_after_end);
         }
         Ok(sums)
     }
 }
 
-impl CloseVerdict {
-    fn new(stack: StackIdx, named: &NamedFrames<'_>) -> Self {
-        let mut frames = named.stack(stack).peekable();
-        // The kernel logs a close in its innermost frame.
-        let Some(kernel) = frames.peek().and_then(|frame| frame.module_name()) else {
-            return Self::Nothing;
-        };
-        let mut verdict = Self::Contradicts;
-        for frame in frames.filter(|frame| frame.module_name() == Some(kernel)) {
-            match frame.function() {
-                Some(function) if is_exit_function(function) => return Self::Confirms,
-                Some(_) => {}
-                None => verdict = Self::Nothing,
-            }
+/// Whether a stack confirms that process exit closed a handle, or contradicts it; `None` if it says nothing.
+fn confirms_exit(stack: StackIdx, named: &NamedFrames<'_>) -> Option<bool> {
+    let mut frames = named.stack(stack).peekable();
+    // The kernel logs a close in its innermost frame.
+    let kernel = frames.peek()?.module_name()?;
+    let mut verdict = Some(false);
+    for frame in frames.filter(|frame| frame.module_name() == Some(kernel)) {
+        match frame.function() {
+            Some(function) if is_exit_function(function) => return Some(true),
+            Some(_) => {}
+            None => verdict = None,
         }
-        verdict
     }
+    verdict
 }

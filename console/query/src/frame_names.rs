@@ -1,6 +1,6 @@
 //! Names of the frames of a trace: resolved late and in batches, and cached.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashSet};
 use std::ops::AddAssign;
 use std::sync::{Arc, OnceLock};
 
@@ -49,7 +49,7 @@ pub struct Frames<'a> {
     /// innermost frame may be an instruction pointer.
     is_return: OnceLock<Vec<bool>>,
     modules: Vec<ModuleIdentity>,
-    /// Classes of frames by module row; empty if not requested.
+    /// Classes of frames by module row.
     classes: Vec<FrameClass>,
     methods: Vec<ManagedMethod>,
     names: &'a dyn FrameNames,
@@ -67,15 +67,18 @@ impl<'a> Frames<'a> {
         trace: &Trace,
         names: &'a dyn FrameNames,
         name_cache: &'a FrameNameCache,
+        system: &SystemModules,
         cancel: &'a Cancel,
     ) -> Result<Self, ArchiveError> {
+        let modules = module_identities(trace)?;
         Ok(Self {
             stacks: trace.values(Stacks::frames)?,
             module: trace.values(FramesTable::module)?,
             rva: trace.values(FramesTable::rva)?,
             address: trace.values(FramesTable::address)?,
             method: trace.values(FramesTable::method)?,
-            modules: module_identities(trace)?,
+            classes: modules.iter().map(|it| FrameClass::from_module(it, system)).collect(),
+            modules,
             methods: ManagedMethod::load_all(trace)?,
             pointer_size: trace.values(TraceInfos::pointer_size)?.get(0).unwrap_or_default(),
             knows_modules: processes_with_module(trace, |_| true)?,
@@ -141,13 +144,6 @@ impl<'a> Frames<'a> {
         parts.reduce_with(united).unwrap_or_else(|| vec![false; self.height()])
     }
 
-    /// Returns these frames with the system's modules classified.
-    pub fn with_system_modules(mut self, system: &SystemModules) -> Self {
-        let class = |module| FrameClass::from_module(module, system);
-        self.classes = self.modules.iter().map(class).collect();
-        self
-    }
-
     /// Finds the name of the representative frame of each stack, otherwise like [`Self::resolve`].
     ///
     /// Some functions in a module of the program are not the program's. If the first one turns out to be one of these,
@@ -195,11 +191,10 @@ impl<'a> Frames<'a> {
         address >> (bits - 1) & 1 == 1
     }
 
-    /// Whether the trace has the modules of a process. Code outside them was then made at run time and belongs to the
-    /// process alone; otherwise it may be in a module that processes share.
-    pub fn knows_modules(&self, process: Option<ProcessIdx>) -> bool {
-        let known = process.and_then(|process| self.knows_modules.get(process.row()));
-        known.copied().unwrap_or_default()
+    /// Returns a process if code outside its modules is its own, because the trace has its modules: such code was made
+    /// at run time. Otherwise it may be in a module that processes share.
+    pub fn owner_of_code(&self, process: Option<ProcessIdx>) -> Option<ProcessIdx> {
+        process.filter(|process| self.knows_modules.get(process.row()) == Some(&true))
     }
 
     /// Returns the class of frames in a module.
@@ -207,11 +202,12 @@ impl<'a> Frames<'a> {
         self.classes.get(module.row()).copied().unwrap_or(FrameClass::Program)
     }
 
-    /// Finds the names of all frames in matching modules, whatever stacks they are in, and counts them.
+    /// Finds the names of all frames in matching modules, whatever stacks they are in. Returns the numbers of frames
+    /// and of those with a name, by module.
     pub fn resolve_modules(
         &self,
         passes: impl Fn(&ModuleIdentity) -> bool,
-    ) -> Result<Vec<ModuleFrames<'_>>, Cancelled> {
+    ) -> Result<BTreeMap<ModuleIdx, (usize, usize)>, Cancelled> {
         let passes: Vec<bool> = self.modules.iter().map(passes).collect();
         let requested: Vec<(ModuleIdx, FrameIdx)> = (0..self.module.len())
             .map(FrameIdx::from_row)
@@ -228,12 +224,7 @@ impl<'a> Frames<'a> {
             *frames += 1;
             *named += usize::from(memory.get(frame).is_some_and(|chain| !chain.is_empty()));
         }
-        Ok(counts
-            .into_iter()
-            .filter_map(|(module, (frames, named))| {
-                Some(ModuleFrames { module: self.modules.get(module.row())?, frames, named })
-            })
-            .collect())
+        Ok(counts)
     }
 
     /// Returns module and relative address of a frame, if its name must come from symbols. `None` also for a module
@@ -249,12 +240,9 @@ impl<'a> Frames<'a> {
 
     /// Returns the distinct frames of some stacks, in the order of their first stacks; stacks share most frames.
     pub fn distinct(&self, stacks: impl Iterator<Item = StackIdx>) -> Vec<FrameIdx> {
-        self.without_repeats(stacks.flat_map(|stack| self.stacks.get(stack.row())))
-    }
-
-    fn without_repeats(&self, frames: impl Iterator<Item = FrameIdx>) -> Vec<FrameIdx> {
         let mut is_new = vec![true; self.height()];
-        frames
+        stacks
+            .flat_map(|stack| self.stacks.get(stack.row()))
             .filter(|frame| {
                 is_new.get_mut(frame.row()).is_some_and(|is_new| std::mem::replace(is_new, false))
             })
@@ -265,7 +253,7 @@ impl<'a> Frames<'a> {
     pub fn resolve_frames(&self, frames: impl Iterator<Item = FrameIdx>) -> Result<(), Cancelled> {
         let memory = self.name_cache.known();
         let mut requested: BTreeMap<ModuleIdx, Vec<(u64, FrameIdx)>> = BTreeMap::new();
-        for frame in self.without_repeats(frames) {
+        for frame in frames {
             if let Some((module, rva)) = self.location(frame)
                 && memory.get(frame).is_none()
             {
@@ -276,24 +264,26 @@ impl<'a> Frames<'a> {
             return Ok(());
         }
         self.cancel.check()?;
-        let (mut requests, mut rows) = (Vec::new(), Vec::new());
-        for (module, mut frames) in requested {
-            let Some(module) = self.modules.get(module.row()) else { continue };
-            frames.sort_unstable();
-            let addresses = frames.iter().map(|&(rva, frame)| {
-                let is_return = self.is_return().get(frame.row()).copied().unwrap_or_default();
-                CodeAddress { rva, is_return }
-            });
-            requests.push((module.clone(), addresses.collect()));
-            rows.push(frames);
-        }
+        let is_return = self.is_return();
+        let requests: Vec<(ModuleIdentity, Vec<CodeAddress>)> = requested
+            .iter_mut()
+            .filter_map(|(module, frames)| {
+                frames.sort_unstable();
+                frames.dedup();
+                let addresses = frames.iter().map(|&(rva, frame)| CodeAddress {
+                    rva,
+                    is_return: is_return.get(frame.row()).copied().unwrap_or_default(),
+                });
+                Some((self.identity(*module)?.clone(), addresses.collect()))
+            })
+            .collect();
         // Without this reference, names are added without a copy.
         drop(memory);
         let names = self.names.resolve(&requests);
         let mut chains = Vec::new();
         let cancelled = self.cancel.check();
-        for (((module, _), rows), names) in requests.iter().zip(&rows).zip(names) {
-            for (&(_, frame), mut chain) in rows.iter().zip(names) {
+        for (((module, _), frames), names) in requests.iter().zip(requested.values()).zip(names) {
+            for (&(_, frame), mut chain) in frames.iter().zip(names) {
                 // A frame without a name may not have been reached before the cancellation.
                 if chain.is_empty() && cancelled.is_err() {
                     continue;
@@ -310,17 +300,19 @@ impl<'a> Frames<'a> {
         cancelled
     }
 
-    /// Returns the stats of a stack's frames, each counted `count` times.
-    pub fn stats(&self, stack: StackIdx, count: u64) -> FrameStats {
+    /// Returns the stats of the frames of stacks, each with how often it counts.
+    pub fn stats(&self, stacks: impl Iterator<Item = (StackIdx, u64)>) -> FrameStats {
         let mut stats = FrameStats::default();
-        for row in self.stacks.get(stack.row()).map(FrameIdx::row) {
-            stats.frames_total += count;
-            if self.module.get(row).is_some() {
-                stats.frames_in_modules += count;
-            } else if self.method.get(row).is_some() {
-                stats.frames_managed += count;
-            } else {
-                stats.frames_unknown += count;
+        for (stack, count) in stacks {
+            for row in self.stacks.get(stack.row()).map(FrameIdx::row) {
+                stats.frames_total += count;
+                if self.module.get(row).is_some() {
+                    stats.frames_in_modules += count;
+                } else if self.method.get(row).is_some() {
+                    stats.frames_managed += count;
+                } else {
+                    stats.frames_unknown += count;
+                }
             }
         }
         stats
@@ -369,14 +361,6 @@ fn is_better(stored: &FrameChain, resolved: &FrameChain) -> bool {
     resolved.is_empty() || (has_lines(stored) && !has_lines(resolved))
 }
 
-/// A module and its number of distinct frames.
-pub struct ModuleFrames<'a> {
-    pub module: &'a ModuleIdentity,
-    pub frames: usize,
-    /// Frames with a name.
-    pub named: usize,
-}
-
 pub struct NamedFrames<'a> {
     frames: &'a Frames<'a>,
     memory: Arc<CachedFrameNames>,
@@ -394,6 +378,11 @@ impl NamedFrames<'_> {
         self.frames_at(frame)
             .filter_map(|view| view.identity().address())
             .any(|address| !self.frames.is_of_kernel(address))
+    }
+
+    /// Whether a stack contains such code.
+    pub fn is_stack_of_one_process(&self, stack: StackIdx) -> bool {
+        self.frames.stacks.get(stack.row()).any(|frame| self.is_of_one_process(frame))
     }
 
     /// Returns the frames without their names.
@@ -423,34 +412,24 @@ impl NamedFrames<'_> {
 
     /// Returns the modules in which none of these frames has a name, in the order of the frames.
     pub fn without_names(&self, frames: &[FrameIdx]) -> Vec<String> {
-        let mut named: HashMap<ModuleIdx, bool> = HashMap::new();
-        let mut order = Vec::new();
-        for frame in frames {
-            let Some((module, _)) = self.frames.location(*frame) else { continue };
-            let has_name = named.entry(module).or_insert_with(|| {
-                order.push(module);
-                false
-            });
-            *has_name |= self.memory.get(*frame).is_some_and(|chain| !chain.is_empty())
-                || self.frames.stored.get(frame).is_some();
-        }
-        let unnamed = order.into_iter().filter(|module| !named.get(module).is_some_and(|&has| has));
+        let module = |frame: &FrameIdx| self.frames.location(*frame).map(|(module, _)| module);
+        let is_named = |frame: &&FrameIdx| {
+            self.memory.get(**frame).is_some_and(|chain| !chain.is_empty())
+                || self.frames.stored.get(*frame).is_some()
+        };
+        let mut known: HashSet<ModuleIdx> =
+            frames.iter().filter(is_named).filter_map(module).collect();
+        let unnamed = frames.iter().filter_map(module).filter(|module| known.insert(*module));
         unnamed
-            .filter_map(|module| self.frames.modules.get(module.row()))
+            .filter_map(|module| self.frames.identity(module))
             .map(|module| module.name.clone())
             .collect()
     }
 
-    /// Returns all frames with names from symbols or the extract, by row of the frames table.
-    pub fn all(&self) -> Vec<(FrameIdx, &FrameChain)> {
-        let is_named =
-            |frame: FrameIdx| self.memory.get(frame).is_some_and(|chain| !chain.is_empty());
-        let mut frames: Vec<_> =
-            self.memory.iter().filter(|(_, chain)| !chain.is_empty()).collect();
+    /// Returns all frames with names: those from symbols, or else those from the extract.
+    pub fn all(&self) -> BTreeMap<FrameIdx, &FrameChain> {
         let stored = self.frames.stored.iter().map(|(&frame, chain)| (frame, chain));
-        frames.extend(stored.filter(|&(frame, _)| !is_named(frame)));
-        frames.sort_unstable_by_key(|&(frame, _)| frame);
-        frames
+        stored.chain(self.memory.iter().filter(|(_, chain)| !chain.is_empty())).collect()
     }
 
     /// Returns the frames that a row of the frames table stands for: the functions inlined there, then the frame

@@ -183,14 +183,11 @@ impl ModuleBases {
 
     /// Returns the address of a frame; `None` if its module is mapped at several addresses.
     pub fn address(&self, frame: &FrameView<'_>) -> Option<u64> {
-        match frame.module {
-            Some(module) => {
-                let base = self.0.get(&module.row).copied().flatten();
-                let address = base.zip(module.rva).map(|(base, rva)| base.wrapping_add(rva));
-                address.or(frame.address)
-            }
-            None => frame.address,
-        }
+        let in_module = frame.module.and_then(|module| {
+            let base = self.0.get(&module.row).copied().flatten()?;
+            Some(base.wrapping_add(module.rva?))
+        });
+        in_module.or(frame.address)
     }
 }
 

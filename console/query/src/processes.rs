@@ -97,7 +97,7 @@ pub fn processes<'a>(
     list_answers(sources, args, |source, args| {
         cancel.check()?;
         let info = source.trace.info()?;
-        let KnownZombies { all, is_zombie, .. } = KnownZombies::load(source.trace)?;
+        let KnownZombies { all, zombies, .. } = KnownZombies::load(source.trace)?;
         let processes = &all.rows;
         // A filter on ends means those in the trace.
         let in_trace = |process: &Process| {
@@ -109,7 +109,7 @@ pub fn processes<'a>(
             Parents::new(&processes[..if args.zombies { processes.len() } else { all.traced }]);
         let of_row = |row: &usize| &infos[*row];
         let is_listed =
-            |row: &usize| if args.zombies { is_zombie[*row] } else { *row < all.traced };
+            |row: &usize| if args.zombies { zombies.contains(row) } else { *row < all.traced };
         let mut rows: Vec<usize> = (0..processes.len()).filter(is_listed).collect();
         let mut survivors = Survivors::new(rows.len());
         let ProcessCriteria { name, command_line, new_process: new } = &args.processes;
@@ -119,7 +119,7 @@ pub fn processes<'a>(
         survivors.keep(Criterion::Parent, &args.parent, &mut rows, |filter, row| {
             match parents.of_row(*row) {
                 Some(parent) => of_row(&parent).matches(filter, false),
-                None => filter.matches("", processes.get(*row).map_or(0, |it| it.parent_pid)),
+                None => filter.matches("", processes[*row].parent_pid),
             }
         });
         survivors.keep(Criterion::CmdLine, command_line, &mut rows, |filter, row| {
@@ -150,13 +150,11 @@ pub fn processes<'a>(
             _ => rows.into_iter().map(|row| (row, 0)).collect(),
         };
         let listed = |(row, depth): (usize, _)| {
-            let parent = parents.of_row(row).and_then(|parent| processes.get(parent));
-            let parent = parent.map(|process| process.name.clone());
-            let is_zombie = is_zombie[row];
-            let process = processes.get(row).cloned();
-            process.map(|process| ListedProcess { process, depth, parent, is_zombie })
+            let parent = parents.of_row(row).map(|parent| processes[parent].name.clone());
+            let (process, is_zombie) = (processes[row].clone(), zombies.contains(&row));
+            ListedProcess { process, depth, parent, is_zombie }
         };
-        let processes: Vec<ListedProcess> = rows.into_iter().filter_map(listed).collect();
+        let processes: Vec<ListedProcess> = rows.into_iter().map(listed).collect();
         let zombies = args.zombies.then(|| {
             ZombieSummary::from_names(processes.iter().map(|listed| listed.process.name.clone()))
         });

@@ -71,15 +71,12 @@ pub fn program_functions<'n>(
     stack: StackIdx,
 ) -> impl Iterator<Item = FrameView<'n>> {
     let views = TrimmedStacks::views(Some(trims), named, stack);
-    views.filter(|view| view.class() == FrameClass::Program && function_of(view).is_some())
-}
-
-/// Returns the identity of a frame's function, or of its place in a module without names.
-pub fn function_of<'n>(view: &FrameView<'n>) -> Option<FrameIdentity<'n>> {
-    let identity = view.identity();
-    let is_function =
-        matches!(identity, FrameIdentity::Function { .. } | FrameIdentity::Place { .. });
-    is_function.then_some(identity)
+    views.filter(|view| {
+        let is_function = |identity| {
+            matches!(identity, FrameIdentity::Function { .. } | FrameIdentity::Place { .. })
+        };
+        view.class() == FrameClass::Program && is_function(view.identity())
+    })
 }
 
 /// The program's acquiring function for each stack, as a number.
@@ -93,15 +90,12 @@ impl AcquiringFunctions {
     /// Numbers the functions of all compared stacks.
     pub fn new(frames: &Frames<'_>, trims: &TrimmedStacks) -> Self {
         let named = frames.named();
-        let stacks: Vec<StackIdx> = (0..trims.height())
+        let functions: Vec<(StackIdx, FrameIdentity<'_>)> = (0..trims.height())
+            .into_par_iter()
             .map(StackIdx::from_row)
             .filter(|stack| trims.equal(*stack) == *stack)
-            .collect();
-        let functions: Vec<(StackIdx, FrameIdentity<'_>)> = stacks
-            .into_par_iter()
             .filter_map(|stack| {
-                let first = program_functions(trims, &named, stack).next()?;
-                Some((stack, function_of(&first)?))
+                Some((stack, program_functions(trims, &named, stack).next()?.identity()))
             })
             .collect();
         let mut numbers: HashMap<FrameIdentity<'_>, u32> = HashMap::new();

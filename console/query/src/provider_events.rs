@@ -108,8 +108,7 @@ impl<'a> ProviderEventList<'a> {
             poll.round()?;
             rows.push(kept.event(row, values.as_ref()));
         }
-        let frames = Frames::load(trace, names, source.frames, cancel)?;
-        let frames = frames.with_system_modules(source.system);
+        let frames = Frames::load(trace, names, source.frames, source.system, cancel)?;
         if args.stacks.show {
             frames.resolve(rows.iter().filter_map(|event| event.stack))?;
         }

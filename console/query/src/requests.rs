@@ -1,6 +1,6 @@
 //! When processes began to handle requests, as far as kept provider events tell.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use handlescope_model::tables::{EventCounts, ProviderEvents};
 use handlescope_model::{EventCountIdx, ProcessIdx, Table, TableRows, Trace};
@@ -34,6 +34,8 @@ impl RequestStarts {
                 starts.entry((process, kind)).or_default().push(time);
             }
         }
+        // Of equally frequent events, the first one counts.
+        let starts: BTreeMap<_, _> = starts.into_iter().collect();
         let mut by_process: HashMap<ProcessIdx, Vec<i64>> = HashMap::new();
         for ((process, _), mut times) in starts {
             times.sort_unstable();

@@ -13,7 +13,7 @@ use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
 use super::list_answer::ListAnswer;
 use handlescope_session::cancel::Cancel;
-use handlescope_session::filter::Filter;
+use handlescope_session::filter::{Filter, SystemModules};
 
 /// The modules of one trace that contain frames and passed; those with the most missing names come first.
 pub type SymbolsAnswer<'a> = ListAnswer<'a, Vec<ModuleSymbols>>;
@@ -47,7 +47,7 @@ pub fn symbols<'a>(
     sources
         .iter()
         .map(|source| {
-            let frames = Frames::load(source.trace, names, source.frames, cancel)?;
+            let frames = Frames::load(source.trace, names, source.frames, source.system, cancel)?;
             let counted = frames.resolve_modules(|module| {
                 filter.is_none_or(|filter| filter.matches(&module.name))
             })?;
@@ -55,12 +55,12 @@ pub fn symbols<'a>(
                 names.reports().into_iter().map(|report| (report.module.clone(), report)).collect();
             let mut modules: Vec<ModuleSymbols> = counted
                 .into_iter()
-                .map(|counted| ModuleSymbols {
-                    frames: counted.frames,
-                    named: counted.named,
-                    report: reports.get(counted.module).cloned().unwrap_or_else(|| {
-                        ModuleReport::new(counted.module.clone(), SearchOutcome::NoSymbolPath)
-                    }),
+                .filter_map(|(module, (frames_in, named))| {
+                    let module = frames.identity(module)?;
+                    let report = reports.get(module).cloned().unwrap_or_else(|| {
+                        ModuleReport::new(module.clone(), SearchOutcome::NoSymbolPath)
+                    });
+                    Some(ModuleSymbols { frames: frames_in, named, report })
                 })
                 .collect();
             modules.sort_by_cached_key(|ModuleSymbols { frames, named, report }| {
@@ -91,7 +91,7 @@ pub fn all_names(
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<AllNames, QueryError> {
-    let frames = Frames::load(trace, names, memory, cancel)?;
+    let frames = Frames::load(trace, names, memory, SystemModules::usual(), cancel)?;
     let modules = frames.resolve_modules(|_| true)?;
     let mut table = Symbols::default();
     for (frame, chain) in frames.named().all() {
@@ -107,7 +107,7 @@ pub fn all_names(
             });
         }
     }
-    let frames = modules.iter().map(|module| module.frames).sum();
-    let named = modules.iter().map(|module| module.named).sum();
+    let frames = modules.values().map(|(frames, _)| frames).sum();
+    let named = modules.values().map(|(_, named)| named).sum();
     Ok(AllNames { frames, named, table })
 }

@@ -4,6 +4,7 @@
 //! the call that starts it, immediately before the start. In a dump the object has the name of its process or thread.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use handlescope_model::rules::NamedTarget;
@@ -131,12 +132,10 @@ impl Targets {
         types: &TypeNames,
     ) -> Result<Self, ArchiveError> {
         let type_id = trace.values_at(Objects::type_id, objects)?;
-        let of_type = |name: &str| {
+        let of_type = |name: &str| -> Vec<ObjectIdx> {
             let is_meant =
                 |row: &usize| type_id.get(*row).is_some_and(|type_id| types.get(type_id) == name);
-            let rows: Vec<ObjectIdx> =
-                objects.iter().filter(is_meant).map(ObjectIdx::from_row).collect();
-            rows
+            objects.iter().filter(is_meant).map(ObjectIdx::from_row).collect()
         };
         let (processes, threads) = (of_type(PROCESS), of_type(THREAD));
         if processes.is_empty() && threads.is_empty() {
@@ -149,11 +148,10 @@ impl Targets {
             trace.height(Table::Objects)?,
             processes.iter().chain(&threads).map(|object| object.row()),
         );
-        let known = KnownTargets::load(trace)?;
+        let all = AllProcesses::load(trace)?;
+        let known = KnownTargets::load(trace, &all)?;
         let opened = HandleOpenings::load(trace, &rows)?;
         let pointer = trace.values_at(Objects::pointer, objects)?;
-        let mut found = Self::default();
-        let mut places: HashMap<HandleTarget, usize> = HashMap::new();
         let of_process = processes.iter().filter_map(|object| {
             let life = opened.life(*object);
             Some((*object, HandleTarget::Process(known.process(pointer.get(object.row())?, life)?)))
@@ -162,14 +160,25 @@ impl Targets {
             let (opened_ns, tid) = opened.creation(*object)?;
             Some((*object, HandleTarget::Thread(known.thread(opened_ns, tid)?)))
         });
-        for (object, target) in of_process.chain(of_thread) {
-            let place = *places.entry(target).or_insert_with(|| {
-                found.targets.push(known.target(target));
-                found.targets.len() - 1
+        let found = of_process.chain(of_thread).map(|(object, target)| (object, target, target));
+        Ok(Self::distinct(found, |target| known.target(target)))
+    }
+
+    /// Makes one target for each key, from the facts of the first object that refers to it.
+    fn distinct<K: Eq + Hash, F>(
+        found: impl Iterator<Item = (ObjectIdx, K, F)>,
+        target: impl Fn(F) -> Target,
+    ) -> Self {
+        let mut distinct = Self::default();
+        let mut places: HashMap<K, usize> = HashMap::new();
+        for (object, key, facts) in found {
+            let place = *places.entry(key).or_insert_with(|| {
+                distinct.targets.push(target(facts));
+                distinct.targets.len() - 1
             });
-            found.of_object.insert(object, place);
+            distinct.of_object.insert(object, place);
         }
-        Ok(found)
+        distinct
     }
 
     /// Reads the targets of a dump from the names of objects. It says nothing of starts.
@@ -180,23 +189,17 @@ impl Targets {
     ) -> Result<Self, ArchiveError> {
         let name: Sparse<_> = trace.values_at(Objects::name, objects)?;
         let names = trace.values(Names::name)?;
-        let mut found = Self::default();
-        let mut places: HashMap<(u32, Option<u32>), usize> = HashMap::new();
-        for object in meant {
-            let text = name.get(object.row()).and_then(|name: NameIdx| names.get(name.row()));
-            let Some(named) = text.and_then(NamedTarget::parse) else { continue };
-            let place = *places.entry((named.pid, named.tid)).or_insert_with(|| {
-                found.targets.push(Target {
-                    tid: named.tid,
-                    end: named.exit_code.map_or(TargetEnd::Running, |_| TargetEnd::Ended),
-                    exit_code: named.exit_code.filter(|_| named.tid.is_none()),
-                    ..Target::with_pid(named.pid)
-                });
-                found.targets.len() - 1
-            });
-            found.of_object.insert(object, place);
-        }
-        Ok(found)
+        let found = meant.filter_map(|object| {
+            let name: NameIdx = name.get(object.row())?;
+            let named = NamedTarget::parse(names.get(name.row())?)?;
+            Some((object, (named.pid, named.tid), named))
+        });
+        Ok(Self::distinct(found, |named| Target {
+            tid: named.tid,
+            end: named.exit_code.map_or(TargetEnd::Running, |_| TargetEnd::Ended),
+            exit_code: named.exit_code.filter(|_| named.tid.is_none()),
+            ..Target::with_pid(named.pid)
+        }))
     }
 
     /// Finds the names of the functions that threads were started with.
@@ -288,25 +291,22 @@ impl HandleOpenings {
 }
 
 /// The processes and threads that a trace knows.
-struct KnownTargets {
-    all: AllProcesses,
+struct KnownTargets<'a> {
+    all: &'a AllProcesses,
     info: Arc<TraceInfo>,
     /// Rows of processes and zombies by key, in the order of their starts. An address may be used again.
     by_key: HashMap<u64, Vec<usize>>,
-    /// The row of the parent of each process.
-    parents: Vec<Option<usize>>,
+    parents: Parents<'a>,
     /// The threads whose start the trace has.
     threads: Vec<Thread>,
-    /// The row of the process that started each of these.
-    creators: Vec<Option<usize>>,
     /// Places of the threads that a thread started, with their starts, in order.
     by_creator: HashMap<u32, Vec<(i64, usize)>>,
     is_complete: bool,
 }
 
-impl KnownTargets {
-    fn load(trace: &Trace) -> Result<Self, ArchiveError> {
-        let (all, info) = (AllProcesses::load(trace)?, trace.info()?);
+impl<'a> KnownTargets<'a> {
+    fn load(trace: &Trace, all: &'a AllProcesses) -> Result<Self, ArchiveError> {
+        let info = trace.info()?;
         let mut by_key: HashMap<u64, Vec<usize>> = HashMap::new();
         for (row, process) in all.rows.iter().enumerate().filter(|(_, process)| process.key != 0) {
             by_key.entry(process.key).or_default().push(row);
@@ -324,15 +324,10 @@ impl KnownTargets {
             threads.push(thread);
         }
         by_creator.values_mut().for_each(|started| started.sort_unstable());
-        let by_pid = Parents::new(&all.rows);
-        let parents = (0..all.rows.len()).map(|row| by_pid.of_row(row)).collect();
-        let creators = threads
-            .iter()
-            .map(|thread| by_pid.at(thread.creator_pid?, thread.start_ns, None))
-            .collect();
+        let parents = Parents::new(&all.rows);
         let losses = Losses::read(trace)?;
         let is_complete = knows_losses(trace)? && losses.rows().next().is_none();
-        Ok(Self { all, info, by_key, parents, threads, creators, by_creator, is_complete })
+        Ok(Self { all, info, by_key, parents, threads, by_creator, is_complete })
     }
 
     /// The row of the process with a key that handles refer to.
@@ -377,7 +372,7 @@ impl KnownTargets {
 
     fn process_target(&self, row: usize) -> Target {
         let process = &self.all.rows[row];
-        let (parent, pid) = (self.parents[row], process.parent_pid);
+        let (parent, pid) = (self.parents.of_row(row), process.parent_pid);
         let end = match process.end_ns {
             Some(end_ns) => TargetEnd::At(end_ns),
             None if self.has_ended(row) => TargetEnd::Ended,
@@ -399,6 +394,8 @@ impl KnownTargets {
     fn thread_target(&self, place: usize) -> Target {
         let thread = &self.threads[place];
         let row = thread.process.map(ProcessIdx::row);
+        let creator =
+            thread.creator_pid.and_then(|pid| self.parents.at(pid, thread.start_ns, None));
         let start = || {
             let (process, address) = row.zip(thread.start_address)?;
             Some(ThreadStart { process, time_ns: thread.start_ns?, address })
@@ -409,7 +406,7 @@ impl KnownTargets {
             tid: Some(thread.tid),
             start_ns: thread.start_ns,
             end: thread.end_ns.map_or(self.no_end(), TargetEnd::At),
-            started_by: self.known_or_pid(self.creators[place], thread.creator_pid),
+            started_by: self.known_or_pid(creator, thread.creator_pid),
             start: start(),
             is_complete: self.is_complete,
             ..Target::with_pid(thread.pid)

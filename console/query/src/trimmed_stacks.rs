@@ -11,7 +11,7 @@ use crate::context::FileContext;
 use crate::criteria::StackTrims;
 use crate::error::QueryError;
 use crate::frame_names::{Frames, NamedFrames};
-use crate::frame_view::{FrameIdentity, FrameView};
+use crate::frame_view::FrameView;
 use crate::program_frames::representative;
 use crate::selection::{EventMask, Selection};
 use crate::stacks::StackSet;
@@ -65,24 +65,15 @@ impl TrimmedStacks {
         needed: &StackSet,
         trims: &StackTrims,
     ) -> Result<Self, QueryError> {
-        let unknown = FrameFacts {
-            text: sentinel(),
-            is_folded: false,
-            is_start: false,
-            is_of_one_process: false,
-        };
-        let mut stacks = Self {
-            equal: Vec::new(),
-            frames: vec![unknown; frames.height()],
-            has_start: trims.from.is_some(),
-            of_one_process: None,
-        };
         let needed_stacks: Vec<StackIdx> = needed.iter().collect();
         let is_needed = frames.marked(&needed_stacks, 0);
         frames.resolve_marked(&is_needed)?;
-        let named = frames.named();
-        let texts = FrameMatcher { named: &named, trims, hasher: Default::default() };
-        stacks.number(&is_needed, &texts);
+        let mut stacks = Self {
+            equal: vec![StackIdx::NONE; frames.stacks.len()],
+            frames: frame_facts(&frames.named(), &is_needed, trims),
+            has_start: trims.from.is_some(),
+            of_one_process: None,
+        };
         if stacks.frames.iter().any(|facts| facts.is_of_one_process) {
             let is_of_one_process = |stack| {
                 let mut left = stacks.frames(frames, stack);
@@ -103,31 +94,12 @@ impl TrimmedStacks {
             .collect();
         let firsts =
             firsts(&hashes, |one, other| stacks.texts(frames, one).eq(stacks.texts(frames, other)));
-        let mut equal = vec![StackIdx::NONE; frames.stacks.len()];
         for ((_, stack), first) in hashes.iter().zip(firsts) {
-            if let Some(slot) = equal.get_mut(stack.row()) {
+            if let Some(slot) = stacks.equal.get_mut(stack.row()) {
                 *slot = first;
             }
         }
-        stacks.equal = equal;
         Ok(stacks)
-    }
-
-    /// Determines the facts about the needed frames.
-    fn number(&mut self, is_needed: &[bool], texts: &FrameMatcher<'_>) {
-        let hashes: Vec<(u64, FrameIdx)> = is_needed
-            .par_iter()
-            .enumerate()
-            .filter(|(_, is_needed)| **is_needed)
-            .map(|(row, _)| FrameIdx::from_row(row))
-            .map(|frame| (texts.hash(frame), frame))
-            .collect();
-        let is_equal = |one, other| texts.identities(one).eq(texts.identities(other));
-        for ((_, frame), first) in hashes.iter().zip(firsts(&hashes, is_equal)) {
-            if let Some(facts) = self.frames.get_mut(frame.row()) {
-                *facts = texts.facts(*frame, first.0);
-            }
-        }
     }
 
     /// Returns the number of rows of the stacks table.
@@ -210,58 +182,59 @@ impl TrimmedStacks {
 
     /// Returns the text of a stack's representative frame.
     pub fn function(&self, frames: &Frames<'_>, stack: StackIdx) -> String {
-        self.of_representative(frames, stack, |view| view.to_string())
+        let named = frames.named();
+        let view = Self::representative_view(Some(self), &named, stack);
+        view.map(|view| view.to_string()).unwrap_or_default()
     }
 
     /// Returns the module of that frame.
     pub fn module(&self, frames: &Frames<'_>, stack: StackIdx) -> String {
-        self.of_representative(frames, stack, |view| {
-            view.module_name().map_or_else(|| view.to_string(), str::to_owned)
-        })
-    }
-
-    fn of_representative(
-        &self,
-        frames: &Frames<'_>,
-        stack: StackIdx,
-        text: impl Fn(FrameView<'_>) -> String,
-    ) -> String {
         let named = frames.named();
-        Self::representative_view(Some(self), &named, stack).map(text).unwrap_or_default()
+        let view = Self::representative_view(Some(self), &named, stack);
+        let module = view.and_then(|view| view.module_name()).map(str::to_owned);
+        module.unwrap_or_else(|| self.function(frames, stack))
     }
 }
 
-/// Compares and tests the texts of frames.
-struct FrameMatcher<'a> {
-    named: &'a NamedFrames<'a>,
-    trims: &'a StackTrims,
-    hasher: hashbrown::DefaultHashBuilder,
-}
-
-impl FrameMatcher<'_> {
-    fn identities(&self, frame: FrameIdx) -> impl Iterator<Item = FrameIdentity<'_>> {
-        self.named.frames_at(frame).map(|view| view.identity())
-    }
-
-    fn hash(&self, frame: FrameIdx) -> u64 {
-        let mut hash = self.hasher.build_hasher();
-        self.identities(frame).for_each(|identity| identity.hash(&mut hash));
-        hash.finish()
-    }
-
-    fn facts(&self, frame: FrameIdx, text: u32) -> FrameFacts {
-        let is = |filter: &Option<Filter>| {
-            filter.as_ref().is_some_and(|filter| {
-                self.named.frames_at(frame).any(|view| filter.matches(&view.to_string()))
-            })
-        };
-        FrameFacts {
-            text,
-            is_folded: is(&self.trims.fold),
-            is_start: is(&self.trims.from),
-            is_of_one_process: self.named.is_of_one_process(frame),
+/// Determines the facts about the needed frames, by row of the frames table.
+fn frame_facts(named: &NamedFrames<'_>, is_needed: &[bool], trims: &StackTrims) -> Vec<FrameFacts> {
+    let identities = |frame| named.frames_at(frame).map(|view| view.identity());
+    let hasher = hashbrown::DefaultHashBuilder::default();
+    let hashes: Vec<(u64, FrameIdx)> = is_needed
+        .par_iter()
+        .enumerate()
+        .filter(|(_, is_needed)| **is_needed)
+        .map(|(row, _)| FrameIdx::from_row(row))
+        .map(|frame| {
+            let mut hash = hasher.build_hasher();
+            identities(frame).for_each(|identity| identity.hash(&mut hash));
+            (hash.finish(), frame)
+        })
+        .collect();
+    let is_equal = |one, other| identities(one).eq(identities(other));
+    let matches = |frame, filter: &Option<Filter>| {
+        filter.as_ref().is_some_and(|filter| {
+            named.frames_at(frame).any(|view| filter.matches(&view.to_string()))
+        })
+    };
+    let unknown = FrameFacts {
+        text: sentinel(),
+        is_folded: false,
+        is_start: false,
+        is_of_one_process: false,
+    };
+    let mut facts = vec![unknown; is_needed.len()];
+    for (&(_, frame), first) in hashes.iter().zip(firsts(&hashes, is_equal)) {
+        if let Some(facts) = facts.get_mut(frame.row()) {
+            *facts = FrameFacts {
+                text: first.0,
+                is_folded: matches(frame, &trims.fold),
+                is_start: matches(frame, &trims.from),
+                is_of_one_process: named.is_of_one_process(frame),
+            };
         }
     }
+    facts
 }
 
 /// Finds the first equal item for each item; items come with their hashes.

@@ -42,10 +42,7 @@ where
             continue;
         };
         let Some(verdict) = verdicts.get_mut(stack.row()) else { continue };
-        let is_unknown = verdict.get_or_insert_with(|| {
-            frames.stacks.get(stack.row()).any(|frame| named.is_of_one_process(frame))
-        });
-        if *is_unknown {
+        if *verdict.get_or_insert_with(|| named.is_stack_of_one_process(stack)) {
             *is_open = false;
             without_names.insert(process);
         }

@@ -33,8 +33,7 @@ impl Volumes {
         start
             .rmatch_indices('\\')
             .map(|(index, _)| start.split_at(index + 1).0)
-            .filter_map(|prefix| Some((prefix, self.by_prefix.get(prefix)?)))
-            .next()
+            .find_map(|prefix| Some((prefix, self.by_prefix.get(prefix)?)))
             .map_or(path.into(), |(prefix, dos)| (dos.clone() + &path[prefix.len()..]).into())
     }
 

@@ -41,22 +41,13 @@ pub struct ZombieHolder {
     pub program: String,
 }
 
-/// A process's open handles to zombies.
-#[derive(Default)]
-struct ZombieHandles {
-    /// Rows of these zombies.
-    zombies: BTreeSet<usize>,
-    /// The stack that opened each handle.
-    stacks: Vec<Option<StackIdx>>,
-}
-
 /// The processes that a trace shows to be zombies: those that its rundowns list, and those that have ended and to which a
 /// handle is open.
 pub struct KnownZombies {
     /// All processes; behind them those that only handles of a dump name.
     pub all: AllProcesses,
-    /// Whether each is a zombie.
-    pub is_zombie: Vec<bool>,
+    /// Rows of the zombies.
+    pub zombies: BTreeSet<usize>,
     /// Rows of open handles to zombies, ascending, with the rows of these.
     handles: Vec<(usize, usize)>,
 }
@@ -64,12 +55,12 @@ pub struct KnownZombies {
 impl KnownZombies {
     pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
         let all = AllProcesses::load(trace)?;
-        let is_zombie: Vec<bool> = all.listed_ns.iter().map(Option::is_some).collect();
-        let has_ended =
-            |(process, is_zombie): (&Process, &bool)| *is_zombie || process.end_ns.is_some();
-        let may_have_any =
-            all.rows.iter().zip(&is_zombie).any(has_ended) || trace.info()?.is_dump();
-        let mut known = Self { all, is_zombie, handles: Vec::new() };
+        let zombies: BTreeSet<usize> =
+            (0..all.rows.len()).filter(|row| all.listed_ns[*row].is_some()).collect();
+        let may_have_any = !zombies.is_empty()
+            || all.rows.iter().any(|process| process.end_ns.is_some())
+            || trace.info()?.is_dump();
+        let mut known = Self { all, zombies, handles: Vec::new() };
         let types = TypeNames::load(trace)?;
         if may_have_any && types.names().any(|name| name == PROCESS) {
             known.add_targets(trace, &types)?;
@@ -110,31 +101,20 @@ impl KnownZombies {
                     let (pid, exit_code) = (target.process.pid, target.exit_code);
                     self.all.rows.push(Process { pid, exit_code, ..Process::default() });
                     self.all.listed_ns.push(None);
-                    self.is_zombie.push(true);
-                    self.is_zombie.len() - 1
+                    self.all.rows.len() - 1
                 })
             });
-            if let Some(is_zombie) = self.is_zombie.get_mut(zombie) {
-                *is_zombie = true;
-            }
+            self.zombies.insert(zombie);
             self.handles.extend(handles.into_iter().map(|row| (row, zombie)));
         }
         self.handles.sort_unstable();
         Ok(())
     }
 
-    /// Counts the zombies by program.
-    pub fn count(&self) -> ZombieSummary {
-        self.count_those(|_| true)
-    }
-
     /// Counts the zombies by program, if their rows are chosen.
-    fn count_those(&self, is_chosen: impl Fn(usize) -> bool) -> ZombieSummary {
-        let zombies = self.all.rows.iter().zip(&self.is_zombie).enumerate();
-        let names = zombies
-            .filter(|(row, (_, is_zombie))| **is_zombie && is_chosen(*row))
-            .map(|(_, (process, _))| process.name.clone());
-        ZombieSummary::from_names(names)
+    pub fn count(&self, is_chosen: impl Fn(usize) -> bool) -> ZombieSummary {
+        let chosen = self.zombies.iter().filter(|row| is_chosen(**row));
+        ZombieSummary::from_names(chosen.map(|row| self.all.rows[*row].name.clone()))
     }
 }
 
@@ -154,26 +134,26 @@ impl ZombieSummary {
         let owner = trace.values_at(Acquisitions::process, &rows)?;
         let stack = trace.values_at(Acquisitions::opened_stack, &rows)?;
         known.handles.retain(|(row, _)| is_chosen(owner.get(*row)));
-        let mut by_owner: BTreeMap<Option<ProcessIdx>, ZombieHandles> = BTreeMap::new();
+        let mut by_owner: BTreeMap<Option<ProcessIdx>, Vec<(usize, usize)>> = BTreeMap::new();
         for (row, zombie) in &known.handles {
-            let handles = by_owner.entry(owner.get(*row)).or_default();
-            handles.zombies.insert(*zombie);
-            handles.stacks.push(stack.get(*row));
+            by_owner.entry(owner.get(*row)).or_default().push((*row, *zombie));
         }
-        let held: BTreeSet<usize> = known.handles.iter().map(|(_, zombie)| *zombie).collect();
-        let mut summary = known
-            .count_those(|row| held.contains(&row) || is_chosen(Some(ProcessIdx::from_row(row))));
+        let zombies_of = |handles: &[(usize, usize)]| -> BTreeSet<usize> {
+            handles.iter().map(|(_, zombie)| *zombie).collect()
+        };
+        let held = zombies_of(&known.handles);
+        let mut summary =
+            known.count(|row| held.contains(&row) || is_chosen(Some(ProcessIdx::from_row(row))));
         summary.held = held.len() as u64;
         let holders = by_owner.into_iter().map(|(owner, handles)| {
             let process = processes.known_or_invalid(owner);
+            let stacks = handles.iter().filter_map(|(row, _)| stack.get(*row));
             ZombieHolder {
                 process: process.shown_label(plain),
                 pid: process.known_pid(),
-                zombies: handles.zombies.len() as u64,
-                handles: handles.stacks.len() as u64,
-                create_stack: most_frequent(handles.stacks.into_iter().flatten())
-                    .first()
-                    .map(|(stack, _)| *stack),
+                zombies: zombies_of(&handles).len() as u64,
+                handles: handles.len() as u64,
+                create_stack: most_frequent(stacks).first().map(|(stack, _)| *stack),
                 program: process.name.clone(),
             }
         });

@@ -30,8 +30,7 @@ pub fn stack_texts<'a>(
     let mut bytes = 0;
     for (trace, known) in traces {
         let stacks = trace.height(Table::Stacks)?;
-        let frames = Frames::load(trace, names, known, cancel)?;
-        let frames = frames.with_system_modules(system);
+        let frames = Frames::load(trace, names, known, system, cancel)?;
         frames.resolve((0..stacks).map(StackIdx::from_row))?;
         let named = frames.named();
         let mut poll = Poll::new(cancel);

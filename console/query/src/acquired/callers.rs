@@ -10,7 +10,7 @@ use super::list::AcquisitionGroups;
 use super::program_groups::ProgramStack;
 use super::programs::united;
 use crate::frame_view::FrameIdentity;
-use crate::program_frames::{function_of, program_functions};
+use crate::program_frames::program_functions;
 
 /// Maximum depth of callers of callers that is compared.
 const MAX_DEPTH: usize = 16;
@@ -68,8 +68,7 @@ pub fn put_together<'t>(
     let mut path = |part: &ProgramStack<'_>| -> Vec<u32> {
         let mut path = Vec::new();
         for view in part.stack.into_iter().flat_map(|it| program_functions(trims, &named, it)) {
-            let Some(identity) = function_of(&view) else { continue };
-            let number = *numbers.entry(identity).or_insert_with(|| {
+            let number = *numbers.entry(view.identity()).or_insert_with(|| {
                 names.push(view.to_string());
                 names.len() as u32 - 1
             });

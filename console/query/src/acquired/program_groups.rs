@@ -178,5 +178,5 @@ fn is_of_one_process(acquired: &AcquisitionGroups<'_>, group: &AcquisitionGroup<
     let stack = acquired.stacks.as_ref().zip(group.create_stack);
     let is_unknown = stack.is_some_and(|(stacks, stack)| stacks.is_of_one_process(stack));
     let owner = || acquired.owners(group).first().and_then(|(row, _)| *row);
-    is_unknown && acquired.frames.is_some_and(|frames| frames.knows_modules(owner()))
+    is_unknown && acquired.frames.is_some_and(|frames| frames.owner_of_code(owner()).is_some())
 }

@@ -226,7 +226,7 @@ impl Matching<'_> {
         let mut whole = text.names.clone();
         if has_unknown {
             let owner = trace.owners(group).first().and_then(|(row, _)| *row);
-            let knows_modules = trace.frames.is_some_and(|it| it.knows_modules(owner));
+            let knows_modules = trace.frames.is_some_and(|it| it.owner_of_code(owner).is_some());
             let life = life(self.infos, side, &group.process, knows_modules);
             whole.push_str(&format!("{:X?} of {life}", text.addresses));
         }

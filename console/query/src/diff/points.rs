@@ -118,11 +118,8 @@ fn has_rate(
             for lifetime in &mut lifetimes {
                 lifetime.closed_ns = lifetime.closed_ns.filter(|closed| *closed <= window.end_ns);
             }
-            let of_process = TimeWindow {
-                start_ns: of_process.start_ns.max(window.start_ns),
-                end_ns: of_process.end_ns.min(window.end_ns),
-            };
-            ProcessLifetimes { lifetimes, window: of_process }
+            let window = of_process.between(Some(window.start_ns), Some(window.end_ns));
+            ProcessLifetimes { lifetimes, window }
         })
         .collect();
     Growth::from_processes(&processes, window).verdict != Verdict::Short

@@ -41,7 +41,7 @@ pub struct HandleKeys<'a> {
     texts: RowTexts<'a>,
     /// Columns with the codes of their texts; without codes if the number itself is the value.
     columns: Vec<(GroupColumn, Coder)>,
-    process_stacks: Option<&'a ProcessStacks>,
+    process_stacks: Option<&'a ProcessStacks<'a>>,
     stack: Option<EventValues<StackIdx>>,
     tid: Option<EventValues<u32>>,
     name: Numbers<NameIdx>,
@@ -65,7 +65,7 @@ impl<'a> HandleKeys<'a> {
         file: &'a FileContext<'a>,
         criteria: &ObjectCriteria,
         stacks: Option<&'a TrimmedStacks>,
-        process_stacks: Option<&'a ProcessStacks>,
+        process_stacks: Option<&'a ProcessStacks<'a>>,
         has_partial: bool,
     ) -> Result<Self, QueryError> {
         let (trace, by) = (file.trace, &criteria.groups.by);

@@ -1,6 +1,6 @@
 //! Stacks with unknown code: one row of the table means different code in each process that has it.
 
-use handlescope_model::{EventColumns, EventProcesses, ProcessIdx, StackIdx, Table, Trace};
+use handlescope_model::{EventColumns, EventProcesses, ProcessIdx, StackIdx, Trace};
 use hashbrown::HashMap;
 
 use crate::error::QueryError;
@@ -9,10 +9,10 @@ use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::cancel::{Cancel, Poll};
 
 /// Numbers for the stacks of each process: the first process keeps the row number, others get numbers after the table.
-pub struct ProcessStacks {
-    /// The processes of events, and whether the modules of each process are known.
+pub struct ProcessStacks<'a> {
+    frames: &'a Frames<'a>,
+    /// The processes of events.
     process: EventProcesses,
-    knows_modules: Vec<bool>,
     numbers: HashMap<(StackIdx, Option<ProcessIdx>), StackIdx>,
     /// The rows that the numbers stand for.
     pub rows: NumberedStacks,
@@ -41,11 +41,11 @@ impl NumberedStacks {
     }
 }
 
-impl ProcessStacks {
+impl<'a> ProcessStacks<'a> {
     /// Numbers the stacks that belong to one process only; `None` if there are none.
     pub fn number(
         trace: &Trace,
-        frames: Option<&Frames<'_>>,
+        frames: Option<&'a Frames<'a>>,
         stacks: Option<&TrimmedStacks>,
         cancel: &Cancel,
     ) -> Result<Option<Self>, QueryError> {
@@ -54,10 +54,8 @@ impl ProcessStacks {
         let (columns, height) = (EventColumns::with_all(trace)?, trace.event_table()?.height());
         let stack = columns.stacks()?;
         let mut numbered = Self {
+            frames,
             process: columns.processes()?,
-            knows_modules: (0..trace.height(Table::Processes)?)
-                .map(|row| frames.knows_modules(Some(ProcessIdx::from_row(row))))
-                .collect(),
             numbers: HashMap::new(),
             rows: NumberedStacks { height: stacks.height(), further: Vec::new() },
         };
@@ -80,9 +78,7 @@ impl ProcessStacks {
 
     /// Returns the process whose thread logged an event; the addresses in its stack belong to it.
     fn logging_process(&self, event: usize) -> Option<ProcessIdx> {
-        let process = self.process.caller(event).or_else(|| self.process.get(event));
-        // Processes without modules share their code.
-        process.filter(|process| self.knows_modules.get(process.row()).copied().unwrap_or_default())
+        self.frames.owner_of_code(self.process.caller(event).or_else(|| self.process.get(event)))
     }
 
     /// Returns the number of an event's stack, if it contains unknown code.

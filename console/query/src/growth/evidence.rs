@@ -96,14 +96,12 @@ pub struct GrowthEvidence {
 
 impl GrowthEvidence {
     /// Makes evidence from handles without times.
-    pub fn without_clock(lifetimes: &[Lifetime]) -> Self {
-        let unreleased = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none()).count();
-        let opened = lifetimes.len();
-        let kept = KeptHandles {
-            young: unreleased,
-            closed: opened - unreleased,
-            ..KeptHandles::default()
-        };
+    pub fn without_clock<'l>(lifetimes: impl Iterator<Item = &'l Lifetime>) -> Self {
+        let (opened, closed) = lifetimes.fold((0, 0), |(opened, closed), lifetime| {
+            (opened + 1, closed + usize::from(lifetime.closed_ns.is_some()))
+        });
+        let unreleased = opened - closed;
+        let kept = KeptHandles { young: unreleased, closed, ..KeptHandles::default() };
         let evidence = Self::new(opened, &kept, &[], None, TimeWindow { start_ns: 0, end_ns: 0 });
         Self { kept: unreleased, count: unreleased, ..evidence }
     }

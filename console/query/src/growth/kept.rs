@@ -88,15 +88,8 @@ impl KeptHandles {
         let mut opens: Vec<i64> = processes
             .iter()
             .flat_map(|process| {
-                process
-                    .lifetimes
-                    .iter()
-                    .filter(|lifetime| {
-                        lifetime.closed_ns.is_none()
-                            && (kept.young == 0
-                                || shift(process, lifetime.opened_ns) < oldest_young_ns)
-                    })
-                    .map(|lifetime| lifetime.opened_ns.min(process.window.end_ns))
+                leaked_opens(&process.lifetimes, process.window)
+                    .filter(|open| kept.young == 0 || shift(process, *open) < oldest_young_ns)
             })
             .collect();
         opens.sort_unstable();

@@ -57,7 +57,7 @@ pub struct Growth {
 
 impl Growth {
     /// Judges handles without times: all it can say is that they leaked.
-    pub fn without_clock(lifetimes: &[Lifetime]) -> Self {
+    pub fn without_clock<'l>(lifetimes: impl Iterator<Item = &'l Lifetime>) -> Self {
         let verdict = Verdict::Short;
         Self { verdict, evidence: GrowthEvidence::without_clock(lifetimes) }
     }

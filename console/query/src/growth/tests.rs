@@ -473,7 +473,7 @@ fn strays_are_no_part_of_a_burst_or_a_fill_that_goes_on() {
 #[test]
 fn without_a_clock_the_evidence_is_how_many_leaked_and_were_closed() {
     let lifetime = |closed_ns| Lifetime { opened_ns: 0, closed_ns };
-    let text = |lifetimes: &[Lifetime]| Growth::without_clock(lifetimes).to_string();
+    let text = |lifetimes: &[Lifetime]| Growth::without_clock(lifetimes.iter()).to_string();
     assert_eq!(text(&[lifetime(None), lifetime(None)]), "2 leaked, at unknown times");
     let lifetimes = [lifetime(None), lifetime(Some(0)), lifetime(Some(0))];
     assert_eq!(text(&lifetimes), "1 leaked, at unknown times; 2 of 3 closed");

@@ -23,7 +23,7 @@ use super::allocations::AllocationSource;
 use super::context::Source;
 use super::criteria::{ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
-use super::frame_names::{FrameNames, NamedFrames};
+use super::frame_names::FrameNames;
 use super::frame_view::frame_lines;
 use super::growth::TimeWindow;
 use super::stacks::StackSet;
@@ -108,7 +108,9 @@ impl<'a> Inventory<'a> {
         stacks.iter().for_each(|(stack, _)| of_one_process.add(Some(*stack)));
         if let Some(frames) = &file.frames {
             frames.resolve(of_one_process.iter())?;
-            of_one_process = of_one_process_only(&frames.named(), &of_one_process);
+            let named = frames.named();
+            of_one_process =
+                of_one_process.par_filter(|stack| named.is_stack_of_one_process(stack));
         }
         // Without the content of the source, the tables identify a trace.
         let content = source.trace.values(TraceInfos::source_content)?;
@@ -167,8 +169,8 @@ impl<'a> Inventory<'a> {
     /// Returns the stack of a process in the form used by [`Self::stacks`].
     pub fn stack_of(&self, stack: StackIdx, process: Option<ProcessIdx>) -> StackOfProcess {
         let frames = self.why.file.file.frames.as_ref();
-        let knows_modules = frames.is_some_and(|frames| frames.knows_modules(process));
-        (stack, process.filter(|_| knows_modules && self.of_one_process.has(stack)))
+        let owner = frames.and_then(|frames| frames.owner_of_code(process));
+        (stack, owner.filter(|_| self.of_one_process.has(stack)))
     }
 
     /// Returns the frames of a stack, one per line, innermost first.
@@ -176,12 +178,4 @@ impl<'a> Inventory<'a> {
         let named = self.why.file.file.frames.as_ref()?.named();
         Some(frame_lines(named.stack(stack)).0)
     }
-}
-
-/// Returns the stacks with unknown code.
-fn of_one_process_only(named: &NamedFrames<'_>, stacks: &StackSet) -> StackSet {
-    stacks.par_filter(|stack| {
-        let mut frames = named.frames().stacks.get(stack.row());
-        frames.any(|frame| named.is_of_one_process(frame))
-    })
 }

@@ -84,7 +84,11 @@ impl<'a> ResourcesAnswer<'a> {
         let info = trace.info()?;
         let processes = ProcessList::load(trace)?;
         let resources = AcquisitionTable::load(trace, NeededColumns::for_criteria(criteria))?;
-        let frames = frames_for(criteria, source, names, cancel)?;
+        let frames = if criteria.needs_frames() {
+            Frames::load(trace, names, source.frames, source.system, cancel)?
+        } else {
+            Frames::none(trace, names, source.frames, cancel)?
+        };
         let origin = AllocationSource {
             trace,
             table: &resources,
@@ -264,18 +268,6 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
         }
         stacks.iter().collect()
     }
-}
-
-/// Loads the frames of a trace, if the criteria need them.
-fn frames_for<'a>(
-    criteria: &ResourceCriteria,
-    source: &Source<'a>,
-    names: &'a dyn FrameNames,
-    cancel: &'a Cancel,
-) -> Result<Frames<'a>, QueryError> {
-    let load = if criteria.needs_frames() { Frames::load } else { Frames::none };
-    let frames = load(source.trace, names, source.frames, cancel)?;
-    Ok(frames.with_system_modules(source.system))
 }
 
 /// Collects the facts that caveats are based on.

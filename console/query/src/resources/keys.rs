@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use handlescope_model::tables::{Acquisitions, Allocator, ResourceMisses};
-use handlescope_model::{
-    AcquisitionIdx, AllocatorIdx, ProcessIdx, ResourceMissIdx, StackIdx, sentinel,
-};
+use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx, StackIdx, sentinel};
 
 use crate::allocations::{AllocationOrMiss, FilteredTables};
 use crate::criteria::{GroupColumn, KeyKind, StackTrims, kind_name};
@@ -100,10 +98,7 @@ impl<'a> ResourceKeys<'a> {
             keys.add(None, move |row| {
                 let allocator = tables.allocator(row).filter(|_| is_of_one_process(row))?;
                 let process = tables.allocators.get(allocator)?.process;
-                // Processes without modules share their code.
-                let knows_modules =
-                    |process: &ProcessIdx| tables.origin.frames.knows_modules(Some(*process));
-                Some(process.filter(knows_modules)?.0)
+                Some(tables.origin.frames.owner_of_code(process)?.0)
             });
         }
         Ok(keys)

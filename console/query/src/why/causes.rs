@@ -225,24 +225,15 @@ impl Causes<'_> {
     }
 
     fn race(&self) -> Option<Diagnosis> {
-        let mut nearest: Option<(i64, u32, u32)> = None;
-        let raced: Vec<AcquisitionIdx> = self
-            .group
-            .leaked
-            .iter()
-            .filter(|handle| {
-                let distance = self.racing_open(**handle);
-                nearest = [nearest, distance].into_iter().flatten().min();
-                distance.is_some()
-            })
-            .copied()
-            .collect();
-        let (distance, first, second) = nearest?;
+        let leaked = self.group.leaked.iter();
+        let (raced, opens): (Vec<AcquisitionIdx>, Vec<_>) =
+            leaked.filter_map(|handle| Some((*handle, self.racing_open(*handle)?))).unzip();
+        let (distance, first, second) = opens.into_iter().min()?;
         let at_least = if raced.len() > 1 { "as little as " } else { "" };
         let facts = format!(
             "race: two threads ({first}, {second}) opened the same object {at_least}{} µs apart and only one handle \
              was closed",
-            HumanCount(distance.unsigned_abs() / 1000)
+            HumanCount(distance / 1000)
         );
         let advice = Some("get-or-create without a lock");
         Some(Diagnosis { advice, ..self.diagnosis(&raced, facts)? })
@@ -250,7 +241,7 @@ impl Causes<'_> {
 
     /// Finds the nearest open of the same object by another thread of the process, if the program closed that handle.
     /// Returns the distance in nanoseconds and both threads.
-    fn racing_open(&self, handle: AcquisitionIdx) -> Option<(i64, u32, u32)> {
+    fn racing_open(&self, handle: AcquisitionIdx) -> Option<(u64, u32, u32)> {
         let (columns, opening) = (self.columns, self.columns.opening(handle));
         let (time, tid) = (columns.time_ns(opening)?, columns.tid(opening));
         let (mut before, mut after) = self.nearby_creates(handle)?;
@@ -263,8 +254,7 @@ impl Causes<'_> {
             .into_iter()
             .flatten()
             .filter_map(|event| {
-                let distance = columns.time_ns(event)?.abs_diff(time);
-                Some((i64::try_from(distance).ok()?, tid, columns.tid(event)))
+                Some((columns.time_ns(event)?.abs_diff(time), tid, columns.tid(event)))
             })
             .min()
     }
@@ -276,16 +266,15 @@ impl Causes<'_> {
         handle: AcquisitionIdx,
     ) -> Option<(impl Iterator<Item = usize>, impl Iterator<Item = usize>)> {
         let (columns, opening) = (self.columns, self.columns.opening(handle));
-        let (time, window_ns) = (columns.time_ns(opening)?, self.race_window_ns?);
+        let time = columns.time_ns(opening)?;
+        let window_ns = u64::try_from(self.race_window_ns?).ok()?;
         let is_create = move |event: usize| columns.kind(event) == Some(EventKind::HandleCreate);
         if !is_create(opening) {
             return None;
         }
         let owner = columns.processes.owner(opening)?;
         let is_near = move |event: &usize| {
-            let distance = columns.time_ns(*event).map(|ns| ns.abs_diff(time));
-            let distance = distance.and_then(|distance| i64::try_from(distance).ok());
-            distance.is_some_and(|distance| distance <= window_ns)
+            columns.time_ns(*event).is_some_and(|ns| ns.abs_diff(time) <= window_ns)
         };
         let is_of_owner = move |event: &usize| {
             is_create(*event) && columns.processes.owner(*event) == Some(owner)
@@ -330,15 +319,12 @@ impl Causes<'_> {
     }
 
     fn targets(&self) -> Option<Diagnosis> {
-        let mut targets = Vec::new();
+        let mut places = BTreeSet::new();
         let mut outlived = Vec::new();
         for handle in &self.group.leaked {
-            let place = self.targets.place(self.columns.object(*handle));
-            let Some((place, target)) = place.and_then(|it| Some((it, self.targets.at(it)?)))
-            else {
-                continue;
-            };
-            targets.push(place);
+            let object = self.columns.object(*handle);
+            let Some(target) = self.targets.of_object(object) else { continue };
+            places.extend(self.targets.place(object));
             let closed =
                 self.columns.closing(*handle).and_then(|event| self.columns.time_ns(event));
             let is_over = match (target.end.time_ns(), closed) {
@@ -347,9 +333,7 @@ impl Causes<'_> {
             };
             outlived.extend(is_over.then_some(*handle));
         }
-        targets.sort_unstable();
-        targets.dedup();
-        let targets: Vec<_> = targets.into_iter().filter_map(|it| self.targets.at(it)).collect();
+        let targets: Vec<_> = places.into_iter().filter_map(|it| self.targets.at(it)).collect();
         let kind = match targets.first()?.tid {
             None => "process",
             Some(_) => "thread",
@@ -437,10 +421,8 @@ impl Causes<'_> {
             let value = self.columns.processes.owner(event).zip(self.columns.slot(event));
             if let (Some(value), Some(close)) = (value, self.columns.closed_by_program(event)) {
                 let close = self.columns.place(close);
-                closes
-                    .entry(value)
-                    .and_modify(|first_close: &mut u32| *first_close = close.min(*first_close))
-                    .or_insert(close);
+                let first: &mut u32 = closes.entry(value).or_insert(close);
+                *first = close.min(*first);
             }
         }
         closes

@@ -23,11 +23,10 @@ pub struct NotCounted {
 impl NotCounted {
     /// Counts the handle groups that are no suspects; `leaked` is what they leak together.
     pub fn for_handles(unsuspected: &[NoSuspect], leaked: u64) -> Vec<Self> {
-        let mut sums = NotCountedSums::default();
-        for &NoSuspect { reason, counts, older, .. } in unsuspected {
-            sums.add(reason, None, (counts.leaked, counts.closed_at_exit, older));
-        }
-        let mut not_counted = sums.all();
+        let mut not_counted =
+            summed(unsuspected.iter().map(|&NoSuspect { reason, counts, older, .. }| {
+                (reason, None, [counts.leaked, counts.closed_at_exit, older])
+            }));
         // Nothing can be said about handles without a group, so they join the first sum.
         let of_groups = not_counted.iter().map(|sum| sum.count).sum::<u64>();
         if let (Some(rest @ 1..), [first, ..]) =
@@ -41,47 +40,32 @@ impl NotCounted {
 
     /// Counts by kind the allocation groups that are no suspects and the `backed` suspects that were removed.
     pub fn for_allocations(unsuspected: &[NoSuspect], backed: &[Suspect]) -> Vec<Self> {
-        let mut sums = NotCountedSums::default();
-        for &NoSuspect { reason, kind, counts, older } in unsuspected {
-            if let Some(kind) = kind {
-                let count = counts.unreleased();
-                sums.add(reason, Some(kind.name()), (count, 0, older.min(count)));
-            }
-        }
-        for suspect in backed {
-            let kind = suspect.type_name.as_str();
-            sums.add(NoSuspectReason::Committed, Some(kind), (suspect.counts.unreleased(), 0, 0));
-        }
-        sums.all()
+        let others = unsuspected.iter().filter_map(|&NoSuspect { reason, kind, counts, older }| {
+            let count = counts.unreleased();
+            Some((reason, Some(kind?.name()), [count, 0, older.min(count)]))
+        });
+        let backed = backed.iter().map(|suspect| {
+            let kind = Some(suspect.type_name.as_str());
+            (NoSuspectReason::Committed, kind, [suspect.counts.unreleased(), 0, 0])
+        });
+        summed(others.chain(backed))
     }
 }
 
-/// Groups, leaked, closed at exit and older, by reason and kind.
-#[derive(Default)]
-struct NotCountedSums<'a>(BTreeMap<(NoSuspectReason, Option<&'a str>), [u64; 4]>);
-
-impl<'a> NotCountedSums<'a> {
-    fn add(
-        &mut self,
-        reason: NoSuspectReason,
-        kind: Option<&'a str>,
-        (count, at_exit, older): (u64, u64, u64),
-    ) {
-        let sums = self.0.entry((reason, kind)).or_default();
-        sums.iter_mut().zip([1, count, at_exit, older]).for_each(|(sum, more)| *sum += more);
+/// Sums up groups, each with how many leaked, were closed at exit, and are older, by reason and kind.
+fn summed<'a>(
+    groups: impl Iterator<Item = (NoSuspectReason, Option<&'a str>, [u64; 3])>,
+) -> Vec<NotCounted> {
+    let mut sums: BTreeMap<(NoSuspectReason, Option<&str>), NotCounted> = BTreeMap::new();
+    for (reason, kind, [count, at_exit, older]) in groups {
+        let sum = sums.entry((reason, kind)).or_insert_with(|| {
+            let kind = kind.map(str::to_owned);
+            NotCounted { kind, reason, groups: 0, count: 0, at_exit: 0, older: 0 }
+        });
+        sum.groups += 1;
+        sum.count += count;
+        sum.at_exit += at_exit;
+        sum.older += older;
     }
-
-    fn all(self) -> Vec<NotCounted> {
-        self.0
-            .into_iter()
-            .map(|((reason, kind), [groups, count, at_exit, older])| NotCounted {
-                kind: kind.map(str::to_owned),
-                reason,
-                groups,
-                count,
-                at_exit,
-                older,
-            })
-            .collect()
-    }
+    sums.into_values().collect()
 }

@@ -17,7 +17,7 @@ use crate::acquired::{
 use crate::amounts::{ByteAmounts, Counts};
 use crate::answer::Domain;
 use crate::growth::{
-    Growth, GrowthWords, Lifetime, ProcessLifetimes, TimeParts, TimeWindow, Verdict, outstanding,
+    Growth, GrowthWords, ProcessLifetimes, TimeParts, TimeWindow, Verdict, outstanding,
 };
 use crate::requests::RequestStarts;
 use crate::tables::ProcessList;
@@ -167,14 +167,11 @@ impl Suspect {
         let processes: Vec<SuspectProcess> = shares.iter().map(process).collect();
         let lifetimes: Vec<ProcessLifetimes> =
             shares.into_iter().map(|share| share.lifetimes).collect();
+        let all = lifetimes.iter().flat_map(|process| &process.lifetimes);
         let growth = match acquired.window {
             Some(trace) => Growth::from_processes(&lifetimes, trace),
-            None => {
-                let lifetimes = lifetimes.iter().flat_map(|process| &process.lifetimes);
-                Growth::without_clock(&lifetimes.copied().collect::<Vec<Lifetime>>())
-            }
+            None => Growth::without_clock(all.clone()),
         };
-        let all = lifetimes.iter().flat_map(|process| &process.lifetimes);
         let open_over_time = acquired.window.map(|trace| outstanding(all, trace, Self::PARTS));
         let is_old = growth.evidence.kept > 0 || growth.evidence.outlived.count > 0;
         let is_beyond_chance = acquired.window.is_some() && is_old;

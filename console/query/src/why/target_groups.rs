@@ -9,12 +9,6 @@ use crate::targets::{Target, TargetEnd};
 /// Programs that are listed.
 const LISTED: usize = 3;
 
-/// Targets of one program.
-struct ProgramTargets<'a> {
-    program: &'a str,
-    targets: Vec<&'a Target>,
-}
-
 /// Lists targets by program, the one with the most first, with what started them and when they ended: of a single one
 /// `child.exe(900), started at 0.010 s by app.exe(700), ended at 0.040 s`, of several
 /// `12 of worker.exe, started by service.exe(1234), 9 have ended, from 0.040 s to 2.000 s`.
@@ -23,71 +17,62 @@ pub fn listed_targets(targets: &[&Target], plain: bool) -> String {
     for target in targets {
         by_program.entry(target.process.shown_name(plain)).or_default().push(target);
     }
-    let mut programs: Vec<ProgramTargets<'_>> = by_program
-        .into_iter()
-        .map(|(program, targets)| ProgramTargets { program, targets })
-        .collect();
-    programs.sort_by_key(|program| std::cmp::Reverse(program.targets.len()));
-    let mut listed: Vec<String> =
-        programs.iter().take(LISTED).map(|program| program.text(plain)).collect();
-    let more = programs.iter().skip(LISTED).map(|program| program.targets.len()).sum::<usize>();
+    let mut programs: Vec<(&str, Vec<&Target>)> = by_program.into_iter().collect();
+    programs.sort_by_key(|(_, targets)| std::cmp::Reverse(targets.len()));
+    let text = |(program, targets): &(&str, Vec<&Target>)| match targets.as_slice() {
+        [target] => single(target, plain),
+        targets => several(program, targets, plain),
+    };
+    let mut listed: Vec<String> = programs.iter().take(LISTED).map(text).collect();
+    let more = programs.iter().skip(LISTED).map(|(_, targets)| targets.len()).sum::<usize>();
     if more > 0 {
         listed.push(format!("and {} more", HumanCount(more as u64)));
     }
     listed.join("; ")
 }
 
-impl ProgramTargets<'_> {
-    fn text(&self, plain: bool) -> String {
-        match self.targets.as_slice() {
-            [target] => single(target, plain),
-            _ => self.several(plain),
+fn several(program: &str, targets: &[&Target], plain: bool) -> String {
+    let count = targets.len();
+    let of = if targets.iter().any(|it| it.tid.is_some()) { " threads" } else { "" };
+    let mut text = format!("{}{of} of {program}", HumanCount(count as u64));
+    let by: Option<Vec<String>> = targets.iter().map(|it| started_by(it, plain)).collect();
+    match by.as_deref() {
+        Some([first, others @ ..]) if others.iter().all(|other| other == first) => {
+            text.push_str(&format!(", started by {first}"));
+        }
+        Some(_) => text.push_str(", started by several processes"),
+        None => {}
+    }
+    text.push_str(&functions(targets));
+    let ended = targets.iter().filter(|target| target.end.has_ended()).count();
+    text.push_str(&match ended {
+        0 => ", still running".to_owned(),
+        ended if ended == count => ", all have ended".to_owned(),
+        1 => ", 1 has ended".to_owned(),
+        ended => format!(", {} have ended", HumanCount(ended as u64)),
+    });
+    let ends = || targets.iter().filter_map(|target| target.end.time_ns());
+    if let Some((first, last)) = ends().min().zip(ends().max()) {
+        match ended {
+            1 => text.push_str(&format!(", at {}", seconds(first))),
+            _ => text.push_str(&format!(", from {} to {}", seconds(first), seconds(last))),
         }
     }
+    text
+}
 
-    fn several(&self, plain: bool) -> String {
-        let count = self.targets.len();
-        let of = if self.targets.iter().any(|it| it.tid.is_some()) { " threads" } else { "" };
-        let mut text = format!("{}{of} of {}", HumanCount(count as u64), self.program);
-        let by: Option<Vec<String>> = self.targets.iter().map(|it| started_by(it, plain)).collect();
-        match by.as_deref() {
-            Some([first, others @ ..]) if others.iter().all(|other| other == first) => {
-                text.push_str(&format!(", started by {first}"));
-            }
-            Some(_) => text.push_str(", started by several processes"),
-            None => {}
-        }
-        text.push_str(&self.functions());
-        let ended = self.targets.iter().filter(|target| target.end.has_ended()).count();
-        text.push_str(&match ended {
-            0 => ", still running".to_owned(),
-            ended if ended == count => ", all have ended".to_owned(),
-            1 => ", 1 has ended".to_owned(),
-            ended => format!(", {} have ended", HumanCount(ended as u64)),
-        });
-        let ends = || self.targets.iter().filter_map(|target| target.end.time_ns());
-        if let Some((first, last)) = ends().min().zip(ends().max()) {
-            match ended {
-                1 => text.push_str(&format!(", at {}", seconds(first))),
-                _ => text.push_str(&format!(", from {} to {}", seconds(first), seconds(last))),
-            }
-        }
-        text
-    }
-
-    /// The functions that threads were started with: the most frequent one, and the number of the others.
-    fn functions(&self) -> String {
-        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        self.targets.iter().filter_map(|target| function(target)).for_each(|function| {
-            *counts.entry(function).or_default() += 1;
-        });
-        let most = counts.iter().max_by_key(|(_, count)| **count);
-        match (most, counts.len()) {
-            (None, _) => String::new(),
-            (Some((function, _)), 1) => function.clone(),
-            (Some((function, _)), functions) => {
-                format!("{function} and {} more functions", HumanCount(functions as u64 - 1))
-            }
+/// The functions that threads were started with: the most frequent one, and the number of the others.
+fn functions(targets: &[&Target]) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    targets.iter().filter_map(|target| function(target)).for_each(|function| {
+        *counts.entry(function).or_default() += 1;
+    });
+    let most = counts.iter().max_by_key(|(_, count)| **count);
+    match (most, counts.len()) {
+        (None, _) => String::new(),
+        (Some((function, _)), 1) => function.clone(),
+        (Some((function, _)), functions) => {
+            format!("{function} and {} more functions", HumanCount(functions as u64 - 1))
         }
     }
 }
