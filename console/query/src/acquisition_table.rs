@@ -10,7 +10,7 @@ use handlescope_model::{
     StackIdx, TableRows, Trace,
 };
 
-use super::criteria::{GroupColumn, ResourceCriteria};
+use super::criteria::{GroupColumn, ObjectCriteria};
 use super::error::QueryError;
 use super::growth::Lifetime;
 
@@ -44,13 +44,13 @@ impl NeededColumns {
         allocators: true,
     };
 
-    /// Returns the columns needed to answer with these criteria.
-    pub fn for_criteria(criteria: &ResourceCriteria) -> Self {
+    /// Returns the columns needed to answer about allocations with these criteria.
+    pub fn for_criteria(criteria: &ObjectCriteria) -> Self {
         Self {
             opened_stack: true,
-            ended_ns: criteria.buckets.is_some() || criteria.keeps_members || criteria.is_compared,
-            ended_stack: criteria.choice.end_stack().is_some()
-                || criteria.columns().contains(&GroupColumn::FreeStack),
+            ended_ns: criteria.groups.keeps_members() || criteria.is_compared,
+            ended_stack: criteria.end_stack().is_some()
+                || criteria.columns_of_allocations().contains(&GroupColumn::FreeStack),
             owners: criteria.is_compared,
             allocators: true,
         }

@@ -286,7 +286,7 @@ impl<'a> FileAnswer<'a> {
         let is_counted = args.count_by.is_some();
         let handle_counts = is_counted.then(|| HandleCounts::new(&file, &selection, args));
         let handle_counts = handle_counts.transpose()?;
-        let is_grouped = !args.groups.by.is_empty();
+        let is_grouped = args.groups.by.is_some();
         let beside = at_exit.as_ref();
         let groups =
             is_grouped.then(|| Groups::new(&file, &selection, beside, args)).transpose()?;

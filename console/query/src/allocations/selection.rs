@@ -37,7 +37,7 @@ impl ResourceSelection {
             flag.copied().unwrap_or_default()
         };
         // Allocators that pass all criteria so far.
-        let mut chosen = vec![true; tables.allocators.rows().len()];
+        let mut chosen = vec![true; tables.origin.table.allocators.rows().len()];
         let mut is_left = vec![true; tables.height()];
         let mut leaks = None;
         let retain = |is_left: &mut [bool], passes: &(dyn Fn(AllocationOrMiss) -> bool + Sync)| {
@@ -73,7 +73,7 @@ impl ResourceSelection {
                     let is_create = criterion == Criterion::CreateStack;
                     let filter = criteria.create_stack.as_ref().filter(|_| is_create);
                     let Some(filter) = filter.or(criteria.end_stack()) else { continue };
-                    let (resources, no_stacks) = (tables.resources, Numbers::default());
+                    let (resources, no_stacks) = (tables.origin.table, Numbers::default());
                     let (rows, misses) = if is_create {
                         (&resources.opened_stack, &no_stacks)
                     } else {
@@ -121,7 +121,7 @@ impl ResourceSelection {
 
     /// Returns the frees without allocation and the ignored events that pass, ascending.
     pub fn misses(&self, tables: &FilteredTables<'_>) -> Vec<ResourceMissIdx> {
-        let misses = self.is_left.iter().skip(tables.resources.allocations().len());
+        let misses = self.is_left.iter().skip(tables.origin.table.allocations().len());
         (0..)
             .map(ResourceMissIdx)
             .zip(misses)
@@ -138,10 +138,12 @@ impl ResourceSelection {
     ) -> Result<Option<NoMatch>, QueryError> {
         let names = |passed: &ObjectCriteria, criterion, value: &_| {
             let rows = Self::new(tables, passed)?.allocations(tables);
-            let allocators: BTreeSet<AllocatorIdx> =
-                rows.iter().filter_map(|row| tables.resources.allocator.get(row.row())).collect();
+            let allocators: BTreeSet<AllocatorIdx> = rows
+                .iter()
+                .filter_map(|row| tables.origin.table.allocator.get(row.row()))
+                .collect();
             let names = allocators.iter().filter_map(|row| {
-                let allocator = tables.allocators.get(*row)?;
+                let allocator = tables.origin.table.allocators.get(*row)?;
                 match criterion {
                     Criterion::Kind | Criterion::Type => Some(kind_name(allocator.kind).to_owned()),
                     Criterion::Allocator => Some(allocator.name.clone()),
@@ -164,7 +166,7 @@ impl ResourceSelection {
 /// Counts the remaining allocations, and with leak criteria only those that leak. Further parts do not count, unless
 /// nothing else remains.
 fn count(tables: &FilteredTables<'_>, is_left: &[bool], leaks: Option<&ObjectCriteria>) -> usize {
-    let (table, first) = (tables.resources, tables.resources.allocations().start);
+    let (table, first) = (tables.origin.table, tables.origin.table.allocations().start);
     let is_left = is_left.get(..table.allocations().len()).unwrap_or_default();
     let parts = is_left.par_chunks(PART).enumerate().map(|(part, is_left)| {
         let rows = (first + part * PART..).map(AcquisitionIdx::from_row).zip(is_left);
@@ -197,7 +199,7 @@ fn allocators(
             .is_none_or(|filter| filter.accepts(filter.line(&allocator.name))),
         _ => owners.has_owner(allocator.process, allocator.pid),
     };
-    tables.allocators.rows().iter().map(passes).collect()
+    tables.origin.table.allocators.rows().iter().map(passes).collect()
 }
 
 /// Returns a test of the whole size of an allocation, or of what a free without one freed.
@@ -205,7 +207,7 @@ fn size_test(
     criteria: &ObjectCriteria,
     tables: &FilteredTables<'_>,
 ) -> impl Fn(AllocationOrMiss) -> bool + Sync {
-    let (sizes, whole_sizes) = (criteria.size, tables.resources.whole_sizes());
+    let (sizes, whole_sizes) = (criteria.size, tables.origin.table.whole_sizes());
     move |row| {
         let whole_sizes = whole_sizes.as_ref().zip(row.allocation());
         let size = whole_sizes.and_then(|(sizes, allocation)| sizes.get(allocation.row()));

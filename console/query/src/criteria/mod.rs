@@ -14,4 +14,4 @@ pub use self::lists::{
 };
 pub use self::objects::{CountOrder, MapMode, ObjectCriteria};
 pub use self::processes::{NewProcess, ProcessCriteria, ProcessListCriteria, ProcessOrder};
-pub use self::resources::{ResourceCriteria, kind_name};
+pub use self::resources::kind_name;

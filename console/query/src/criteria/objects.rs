@@ -91,6 +91,10 @@ pub struct ObjectCriteria {
     pub sums_suspect: bool,
     /// `-GroupBy` and its options.
     pub groups: GroupCriteria,
+    /// Whether allocations that are not grouped have both totals and leaks.
+    pub with_totals_and_leaks: bool,
+    /// Whether allocations are compared: their stacks are examined, and nothing is counted.
+    pub is_compared: bool,
 }
 
 impl ObjectCriteria {

@@ -68,7 +68,7 @@ impl<'a> HandleKeys<'a> {
         process_stacks: Option<&'a ProcessStacks>,
         has_partial: bool,
     ) -> Result<Self, QueryError> {
-        let (trace, by) = (file.trace, &criteria.groups.by);
+        let (trace, by) = (file.trace, criteria.groups.by.as_deref().unwrap_or_default());
         let has_any = |wanted: &[GroupColumn]| by.iter().any(|column| wanted.contains(column));
         let needs = criteria.groups.needs_stacks();
         let has_names = has_any(&[GroupColumn::Name, GroupColumn::NamePattern]);

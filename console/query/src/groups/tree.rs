@@ -151,7 +151,7 @@ impl GroupTree {
         (times, leaking): (&HandleTimes, Option<&LeakingStacks<'_>>),
         cancel: &Cancel,
     ) -> Result<Vec<AcquisitionIdx>, Cancelled> {
-        let keeps_handles = cut.criteria.keeps_handles();
+        let keeps_handles = cut.criteria.keeps_members();
         let mut is_shown = vec![false; self.leaves.len()];
         if depth == self.levels {
             let parents = self

@@ -50,7 +50,7 @@ impl<'a> ResourceKeys<'a> {
         misses: &[ResourceMissIdx],
     ) -> Result<Self, QueryError> {
         let trace = tables.origin.trace;
-        let (codes, first_allocators) = allocator_codes(tables.allocators.rows(), by);
+        let (codes, first_allocators) = allocator_codes(tables.origin.table.allocators.rows(), by);
         let stacks = compared_stacks(tables, by, trims, rows, misses)?.map(Arc::new);
         let mut keys = Self {
             columns: Vec::new(),
@@ -99,7 +99,7 @@ impl<'a> ResourceKeys<'a> {
             };
             keys.add(None, move |row| {
                 let allocator = tables.allocator(row).filter(|_| is_of_one_process(row))?;
-                let process = tables.allocators.get(allocator)?.process;
+                let process = tables.origin.table.allocators.get(allocator)?.process;
                 // Processes without modules share their code.
                 let knows_modules =
                     |process: &ProcessIdx| tables.origin.frames.knows_modules(Some(*process));
@@ -159,12 +159,12 @@ fn stack_in(
     column: GroupColumn,
     row: AllocationOrMiss,
 ) -> Option<StackIdx> {
-    let FilteredTables { resources, misses, .. } = tables;
+    let (table, misses) = (tables.origin.table, &tables.misses);
     match (column, row) {
         (GroupColumn::CreateStack, AllocationOrMiss::Allocation(row)) => {
-            resources.opened_stack.get(row.row())
+            table.opened_stack.get(row.row())
         }
-        (_, AllocationOrMiss::Allocation(row)) => resources.ended_stack.get(row.row()),
+        (_, AllocationOrMiss::Allocation(row)) => table.ended_stack.get(row.row()),
         (GroupColumn::CreateStack, AllocationOrMiss::Miss(_)) => None,
         (_, AllocationOrMiss::Miss(row)) => misses.stack.get(row.row()),
     }

@@ -5,7 +5,7 @@ use super::groups::ResourceGroup;
 use super::stats::ResourceStats;
 use crate::allocations::allocated_kinds;
 use crate::context::Source;
-use crate::criteria::{GroupColumn, ObjectCriteria, ResourceCriteria};
+use crate::criteria::{GroupColumn, GroupCriteria, ObjectCriteria};
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use handlescope_session::cancel::Cancel;
@@ -59,9 +59,9 @@ pub fn allocations_overview<'a>(
         return Ok(None);
     }
     let answer = |by: &[GroupColumn], keeps_members: bool| {
-        let (choice, by) = (criteria.clone(), Some(by.to_vec()));
-        let criteria =
-            ResourceCriteria { choice, by, keeps_members, ..ResourceCriteria::default() };
+        let trims = criteria.groups.trims.clone();
+        let groups = GroupCriteria { trims, keeps_members, ..GroupCriteria::new(by) };
+        let criteria = ObjectCriteria { groups, ..criteria.clone() };
         // The requested suspect may be one of handles.
         ResourcesAnswer::new(source, &criteria, names, cancel)
     };
