@@ -80,7 +80,7 @@ pub struct AcquisitionTable {
     /// The handles and views; their rows come before those of allocations.
     handles: Arc<EventTable>,
     /// The allocators of the trace, if needed.
-    pub allocators: Arc<AllocatorList>,
+    pub allocators: AllocatorList,
     pub allocator: Numbers<AllocatorIdx>,
     pub size: Numbers<i64>,
     part_of: Numbers<AcquisitionIdx>,
@@ -105,10 +105,9 @@ impl AcquisitionTable {
         let part_of = trace.values(Acquisitions::part_of)?;
         let (of_ends, of_owners) = (needed.ended_ns, needed.owners);
         let allocators = needed.allocators.then(|| AllocatorList::load(trace)).transpose()?;
-        let allocators = Arc::new(allocators.unwrap_or_default());
         Ok(Arc::new(Self {
             handles: trace.event_table()?,
-            allocators,
+            allocators: allocators.unwrap_or_default(),
             allocator: trace.values(Acquisitions::allocator)?,
             size: trace.values(Acquisitions::size)?,
             opened_ns: trace.values(Acquisitions::opened_ns)?,

@@ -73,16 +73,16 @@ impl ResourceSelection {
                     let is_create = criterion == Criterion::CreateStack;
                     let filter = criteria.create_stack.as_ref().filter(|_| is_create);
                     let Some(filter) = filter.or(criteria.end_stack()) else { continue };
-                    let (resources, no_stacks) = (tables.origin.table, Numbers::default());
+                    let (table, no_stacks) = (tables.origin.table, Numbers::default());
                     let (rows, misses) = if is_create {
-                        (&resources.opened_stack, &no_stacks)
+                        (&table.opened_stack, &no_stacks)
                     } else {
-                        (&resources.ended_stack, &tables.misses.stack)
+                        (&table.ended_stack, &tables.misses.stack)
                     };
                     let stack = |row: AllocationOrMiss| row.number(rows, misses);
                     // An allocation that was not freed has no stack of a free, however its process ended.
                     let has_stack = |row: AllocationOrMiss| {
-                        is_create || row.allocation().is_none_or(|row| resources.is_freed(row))
+                        is_create || row.allocation().is_none_or(|row| table.is_freed(row))
                     };
                     // All stacks of the allocators, so that the verdicts serve the next query, too.
                     let mut stacks = StackSet::new(tables.origin.frames.stacks.len());
@@ -136,14 +136,13 @@ impl ResourceSelection {
         tables: &FilteredTables<'_>,
         criteria: &ObjectCriteria,
     ) -> Result<Option<NoMatch>, QueryError> {
+        let table = tables.origin.table;
         let names = |passed: &ObjectCriteria, criterion, value: &_| {
             let rows = Self::new(tables, passed)?.allocations(tables);
-            let allocators: BTreeSet<AllocatorIdx> = rows
-                .iter()
-                .filter_map(|row| tables.origin.table.allocator.get(row.row()))
-                .collect();
+            let allocators: BTreeSet<AllocatorIdx> =
+                rows.iter().filter_map(|row| table.allocator.get(row.row())).collect();
             let names = allocators.iter().filter_map(|row| {
-                let allocator = tables.origin.table.allocators.get(*row)?;
+                let allocator = table.allocators.get(*row)?;
                 match criterion {
                     Criterion::Kind | Criterion::Type => Some(kind_name(allocator.kind).to_owned()),
                     Criterion::Allocator => Some(allocator.name.clone()),
@@ -166,7 +165,8 @@ impl ResourceSelection {
 /// Counts the remaining allocations, and with leak criteria only those that leak. Further parts do not count, unless
 /// nothing else remains.
 fn count(tables: &FilteredTables<'_>, is_left: &[bool], leaks: Option<&ObjectCriteria>) -> usize {
-    let (table, first) = (tables.origin.table, tables.origin.table.allocations().start);
+    let table = tables.origin.table;
+    let first = table.allocations().start;
     let is_left = is_left.get(..table.allocations().len()).unwrap_or_default();
     let parts = is_left.par_chunks(PART).enumerate().map(|(part, is_left)| {
         let rows = (first + part * PART..).map(AcquisitionIdx::from_row).zip(is_left);
