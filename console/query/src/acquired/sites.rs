@@ -118,34 +118,29 @@ impl Sites {
             first = end;
         }
         sites.retain(|site| !site.members.is_empty());
-        let rows = rows.into_iter().map(AcquisitionIdx).collect();
-        let mut grouped = Self { sites, rows, selected_count, stacks, functions };
+        let rows: Vec<AcquisitionIdx> = rows.into_iter().map(AcquisitionIdx).collect();
         if kept == KeptSites::ByAllocator {
-            let mut sites = std::mem::take(&mut grouped.sites);
-            sites.sort_by_cached_key(|site| grouped.rank(site, table));
-            grouped.sites = sites;
+            sites.sort_by_cached_key(|site| {
+                rank(site, rows.get(site.members.clone()).unwrap_or_default(), table)
+            });
         }
-        Ok(grouped)
+        Ok(Self { sites, rows, selected_count, stacks, functions })
     }
+}
 
-    /// Returns the sort key of a site: worst leaks first, then by start.
-    fn rank(&self, site: &Site, table: &AcquisitionTable) -> impl Ord + use<> {
-        let (mut leaked, mut bytes, mut first_ns) = (Amount::default(), 0_i64, None);
-        for resource in self.rows(site) {
-            let size = table.size.get(resource.row()).unwrap_or_default();
-            if table.is_unreleased(*resource) {
-                leaked.add(Amount { count: 1, bytes: size });
-            }
-            bytes = bytes.saturating_add(size);
-            first_ns = first_ns.into_iter().chain(table.opened_ns.get(resource.row())).min();
+/// Returns the sort key of a site with these rows: worst leaks first, then by start.
+fn rank(site: &Site, rows: &[AcquisitionIdx], table: &AcquisitionTable) -> impl Ord + use<> {
+    let (mut leaked, mut bytes, mut first_ns) = (Amount::default(), 0_i64, None);
+    for resource in rows {
+        let size = table.size.get(resource.row()).unwrap_or_default();
+        if table.is_unreleased(*resource) {
+            leaked.add(Amount { count: 1, bytes: size });
         }
-        let most_first = Reverse((leaked.bytes, leaked.count, bytes));
-        (most_first, first_ns, site.allocator, site.stack.unwrap_or(StackIdx::NONE))
+        bytes = bytes.saturating_add(size);
+        first_ns = first_ns.into_iter().chain(table.opened_ns.get(resource.row())).min();
     }
-
-    fn rows(&self, site: &Site) -> &[AcquisitionIdx] {
-        self.rows.get(site.members.clone()).unwrap_or_default()
-    }
+    let most_first = Reverse((leaked.bytes, leaked.count, bytes));
+    (most_first, first_ns, site.allocator, site.stack.unwrap_or(StackIdx::NONE))
 }
 
 /// Returns what tells allocators apart: process and kind, and the name if it says what is allocated or is requested.

@@ -64,7 +64,7 @@ impl<'a> AllocationSource<'a> {
             table,
             processes: &file.processes,
             frames: file.frames.as_ref()?,
-            suspect: file.suspect_allocations.as_ref(),
+            suspect: file.suspect.as_ref(),
             cancel: file.cancel,
         })
     }
@@ -92,10 +92,6 @@ impl AllocationOrMiss {
     }
 
     /// Returns its number from the column of allocations or of frees without one.
-    pub fn get<T: Number>(self, [rows, misses]: &[Numbers<T>; 2]) -> Option<T> {
-        self.number(rows, misses)
-    }
-
     pub fn number<T: Number>(self, rows: &Numbers<T>, misses: &Numbers<T>) -> Option<T> {
         match self {
             Self::Allocation(row) => rows.get(row.row()),

@@ -2,7 +2,7 @@
 
 use handlescope_model::StackIdx;
 
-use crate::acquired::{AcquisitionGroups, KeptSites, allocations_of_suspect, events_of_suspect};
+use crate::acquired::{AcquisitionGroups, KeptSites, allocations_of_suspect, handles_of_suspect};
 use crate::answer::TraceAnswer;
 use crate::context::Source;
 use crate::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, StackTrims};
@@ -93,7 +93,7 @@ impl<'a> ComparableAnswer<'a> for FileAnswer<'a> {
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
-        events_of_suspect(&self.file, id, &StackTrims::default())
+        handles_of_suspect(&self.file, id, &StackTrims::default())
     }
 
     fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
@@ -133,7 +133,7 @@ impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
-        allocations_of_suspect(self.origin(), id)
+        allocations_of_suspect(self.origin(), id, SuspectRows::default())
     }
 
     fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {

@@ -91,7 +91,9 @@ impl<'a> ResourcesAnswer<'a> {
             cancel,
         };
         let suspect = criteria.suspect.as_ref();
-        let suspect = suspect.map(|id| allocations_of_suspect(origin, id)).transpose()?;
+        let suspect = suspect
+            .map(|id| allocations_of_suspect(origin, id, SuspectRows::default()))
+            .transpose()?;
         let origin = AllocationSource { suspect: suspect.as_ref(), ..origin };
         let tables = FilteredTables::load(origin)?;
         let selection = ResourceSelection::new(&tables, criteria)?;

@@ -37,11 +37,9 @@ pub struct ResourceGroups {
 
 impl ResourceGroups {
     /// Keeps some of the rows in order and counts the others.
-    pub fn cut(&mut self, TopN { take, skip }: TopN) {
+    pub fn cut(&mut self, top: TopN) {
         let before = self.rows.len();
-        let end = skip.saturating_add(take);
-        self.rows.truncate(end);
-        self.rows.drain(..skip.min(self.rows.len()));
+        self.rows = self.rows.drain(top.range(before)).collect();
         self.left_out += before - self.rows.len();
     }
 

@@ -67,11 +67,9 @@ impl<'a> ResourceKeys<'a> {
                     keys.add(of, move |row| Some(callers.get(row.allocation()?.row())?.0));
                 }
                 GroupColumn::Thread => {
-                    let tids = [
-                        trace.values(Acquisitions::opened_tid)?,
-                        trace.values(ResourceMisses::tid)?,
-                    ];
-                    keys.add(of, move |row| row.get(&tids));
+                    let tids = trace.values(Acquisitions::opened_tid)?;
+                    let misses = trace.values(ResourceMisses::tid)?;
+                    keys.add(of, move |row| row.number(&tids, &misses));
                 }
                 GroupColumn::End => {
                     let ends = trace.values(Acquisitions::end)?;

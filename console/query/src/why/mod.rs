@@ -112,13 +112,15 @@ pub fn why<'a>(
         .collect::<Result<Vec<Option<Arc<AcquisitionTable>>>, QueryError>>()?;
     if let Some(id) = &criteria.handles.suspect {
         for (FileAnswer { file, .. }, table) in files.iter_mut().zip(&tables) {
-            let origin = table.as_ref().and_then(|table| AllocationSource::new(file, table));
-            let rows = origin.map(|origin| allocations_of_suspect(origin, id));
-            file.suspect_allocations = rows.transpose()?;
+            let mut rows = file.suspect.take().unwrap_or_default();
+            if let Some(table) = table
+                && let Some(origin) = AllocationSource::new(file, table)
+            {
+                rows = allocations_of_suspect(origin, id, rows)?;
+            }
+            file.suspect = Some(rows);
         }
-        let rows = files.iter().flat_map(|FileAnswer { file, .. }| {
-            file.suspect_events.iter().chain(&file.suspect_allocations)
-        });
+        let rows = files.iter().filter_map(|answer| answer.file.suspect.as_ref());
         check(id, "handles or allocations", rows)?;
     }
     if !criteria.owners.is_empty() {
