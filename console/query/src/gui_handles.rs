@@ -64,7 +64,7 @@ pub fn gui_handles(
     let kind = Filter::new(&names_of_kinds.join(";")).ok();
     let groups = GroupCriteria::new([GroupColumn::Kind, GroupColumn::Allocator]);
     let criteria =
-        ObjectCriteria { kind, leak: false, leak_at_exit: false, groups, ..criteria.clone() };
+        ObjectCriteria { kind, leak: false, leak_at_exit: false, ..criteria.with_groups(groups) };
     let answer = ResourcesAnswer::new(source, &criteria, names, cancel)?;
     let handles = kinds.into_iter().map(|kind| GuiHandles::new(source.index, kind.name(), &answer));
     Ok(handles.filter(|handles| handles.created > 0).collect())

@@ -47,9 +47,8 @@ pub fn criteria(
             reason: "allocations have -pn, -MinMaxTime, -CreateStack, -DestroyStack, -Suspect, -Leak and -LeakAtExit",
         });
     }
-    let (kind, trims) = (Some(kind.clone()), handles.groups.trims.clone());
-    let groups = GroupCriteria { trims, ..GroupCriteria::new(by) };
-    let criteria = ObjectCriteria { kind, groups, ..handles.clone() };
+    let groups = GroupCriteria::new(by);
+    let criteria = ObjectCriteria { kind: Some(kind.clone()), ..handles.with_groups(groups) };
     Ok(Some(criteria.narrowed_to_leaks_of_suspect()))
 }
 

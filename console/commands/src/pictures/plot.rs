@@ -145,8 +145,8 @@ fn of_allocations(
 ) -> Result<Vec<OpenTimeline>, CommandError> {
     criteria.groups.keeps_members = true;
     let answers = ask_allocations(&criteria, dump)?;
-    let mut groups = answers.iter().flat_map(|answer| &answer.groups);
-    let has_bytes = groups.any(|groups| groups.rows.iter().any(|it| it.stats.allocated.bytes != 0));
+    let mut groups = answers.iter().flat_map(|answer| answer.shown_groups());
+    let has_bytes = groups.any(|group| group.stats.allocated.bytes != 0);
     let measure = Measure::for_bytes(has_bytes && !args.options.by_count);
     let timeline = |answer| OpenTimeline::for_allocations(answer, measure, buckets, top);
     Ok(named_apart(answers.iter().map(|answer| (answer.about.path, timeline(answer)))))

@@ -108,6 +108,12 @@ impl ObjectCriteria {
         self
     }
 
+    /// Returns the same criteria with other groups, for which stacks are trimmed as before.
+    pub fn with_groups(&self, groups: GroupCriteria) -> Self {
+        let trims = self.groups.trims.clone();
+        Self { groups: GroupCriteria { trims, ..groups }, ..self.clone() }
+    }
+
     /// Whether only leaks are requested.
     pub fn is_of_leaks(&self) -> bool {
         self.leak || self.leak_at_exit

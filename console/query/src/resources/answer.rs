@@ -140,6 +140,11 @@ impl<'a> ResourcesAnswer<'a> {
         })
     }
 
+    /// Returns the shown groups, one by one.
+    pub fn shown_groups(&self) -> impl Iterator<Item = &ResourceGroup> {
+        self.groups.iter().flat_map(|groups| &groups.rows)
+    }
+
     /// Returns the representative frame of a stack.
     pub fn function(&self, stack: StackIdx) -> Option<String> {
         Some(self.frames.named().representative(stack)?.to_string())

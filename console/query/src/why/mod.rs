@@ -38,7 +38,7 @@ use super::acquired::{AcquisitionGroups, KeptSites, ProgramGroup, allocations_of
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::allocations::{AllocationSource, FilteredTables, ResourceSelection};
 use super::context::{FileContext, Source};
-use super::criteria::{GroupCriteria, ObjectCriteria, PickedSuspect, WhyCriteria};
+use super::criteria::{GroupCriteria, PickedSuspect, WhyCriteria};
 use super::error::QueryError;
 use super::filters::event::keep_owners;
 use super::frame_names::FrameNames;
@@ -97,11 +97,10 @@ pub fn why<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<WhyAnswer<'a>>, QueryError> {
-    let trims = criteria.handles.groups.trims.clone();
     // The owners of other handles show which processes could have been meant.
     let leaking = !criteria.with_every_group && criteria.owners.is_empty();
-    let groups = GroupCriteria { trims, leaking, ..GroupCriteria::for_create_stacks() };
-    let object_criteria = ObjectCriteria { groups, ..criteria.handles.clone() };
+    let groups = GroupCriteria { leaking, ..GroupCriteria::for_create_stacks() };
+    let object_criteria = criteria.handles.with_groups(groups);
     let mut files = unchecked_object_ref(sources, &object_criteria, names, cancel)?.files;
     let is_read = criteria.handles.suspect.is_some() || criteria.allocations().is_some();
     // Causes of leaks name stacks that free.

@@ -18,8 +18,8 @@ use crate::{
     traces::{OfTraces, traces},
 };
 use handlescope_query::{
-    Domain, GroupColumn, GroupCriteria, KeyKind, ObjectCriteria, ResourceGroup, ResourceStats,
-    ResourcesAnswer, StackNames, sparkline,
+    Domain, GroupColumn, GroupCriteria, KeyKind, ObjectCriteria, ResourceStats, ResourcesAnswer,
+    StackNames, sparkline,
 };
 use handlescope_session::settings::Display;
 use handlescope_session::values::{CountedNoun, Format, Size};
@@ -116,7 +116,7 @@ pub fn resources<'a>(
         })
         .collect();
     let rows = files.iter().flat_map(|file| {
-        groups(file.answer).map(|group| AllocationRow { file: Rc::clone(file), group })
+        file.answer.shown_groups().map(|group| AllocationRow { file: Rc::clone(file), group })
     });
     let has_text = !matches!(format, Format::Text | Format::Json(_));
     let (mut columns, display) = (resource_columns(criteria, has_text), *display);
@@ -149,12 +149,6 @@ pub fn resources<'a>(
         shows_stacks: criteria.stacks.show,
     };
     Ok(table.within(resource_group_document(), OfTraces { traces, rest }))
-}
-
-fn groups<'a>(
-    answer: &'a ResourcesAnswer<'_>,
-) -> impl Iterator<Item = &'a ResourceGroup> + use<'a> {
-    answer.groups.iter().flat_map(|groups| &groups.rows)
 }
 
 /// Adds the text of a key column; a document has all keys in one member.
@@ -214,8 +208,8 @@ fn file_rows(
     display: &Display,
 ) -> FileRows {
     let mut sum = ResourceStats::default();
-    groups(answer).for_each(|group| sum.add_all(&group.stats));
-    let file_rows = FileRows::new(answer.about.path, groups(answer).count())
+    answer.shown_groups().for_each(|group| sum.add_all(&group.stats));
+    let file_rows = FileRows::new(answer.about.path, answer.shown_groups().count())
         .started(&answer.about.info, display);
     let ResourceStats { allocated, freed, outstanding, at_exit, .. } = sum;
     let unreleased = format!(
