@@ -1,5 +1,6 @@
 //! The columns of acquisitions, and what became of each handle, view and allocation.
 
+use std::hash::Hash;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use handlescope_model::{
     AcquisitionIdx, AllocatorIdx, EventTable, Key, Number, Numbers, ObjectIdx, ProcessIdx,
     StackIdx, TableRows, Trace,
 };
+use hashbrown::HashMap;
 
 use super::criteria::{GroupColumn, ObjectCriteria};
 use super::error::QueryError;
@@ -72,6 +74,22 @@ impl AllocatorList {
 
     pub fn get(&self, allocator: AllocatorIdx) -> Option<&Allocator> {
         self.0.get(allocator.row())
+    }
+
+    /// Assigns the same code to allocators with equal keys, from 0. Returns the code of each allocator, and the first
+    /// allocator of each code.
+    pub fn codes_by<'a, K: Eq + Hash>(
+        &'a self,
+        key: impl Fn(&'a Allocator) -> K,
+    ) -> (Vec<u32>, Vec<AllocatorIdx>) {
+        let (mut codes, mut firsts) = (HashMap::new(), Vec::new());
+        let codes = (0..).zip(self.rows()).map(|(row, allocator)| {
+            *codes.entry(key(allocator)).or_insert_with(|| {
+                firsts.push(AllocatorIdx(row));
+                firsts.len() as u32 - 1
+            })
+        });
+        (codes.collect(), firsts)
     }
 }
 

@@ -21,7 +21,6 @@ mod stats;
 mod timed;
 mod tree;
 
-pub use self::coder::Coder;
 pub use self::columns::name_pattern;
 pub use self::cut::GroupsLeftOut;
 pub use self::leaves::counting_sort;

@@ -132,9 +132,7 @@ impl Counter<'_> {
     }
 
     fn kind(&self, resource: AcquisitionIdx) -> u32 {
-        let allocator = self.tables.allocator(AllocationOrMiss::Allocation(resource));
-        let allocator =
-            allocator.and_then(|allocator| self.tables.origin.table.allocators.get(allocator));
+        let allocator = self.tables.origin.table.allocator_of(resource);
         allocator.map_or(sentinel(), |allocator| allocator.kind)
     }
 

@@ -1,13 +1,13 @@
 //! What allocations are grouped by: a code in each column. Texts are looked up only for output.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use handlescope_model::tables::{Acquisitions, Allocator, ResourceMisses};
+use handlescope_model::tables::{Acquisitions, ResourceMisses};
 use handlescope_model::{
     AcquisitionIdx, AllocatorIdx, ProcessIdx, ResourceMissIdx, StackIdx, sentinel,
 };
 
+use crate::acquisition_table::AllocatorList;
 use crate::allocations::{AllocationOrMiss, FilteredTables};
 use crate::criteria::{GroupColumn, KeyKind, StackTrims, kind_name};
 use crate::error::QueryError;
@@ -50,7 +50,7 @@ impl<'a> ResourceKeys<'a> {
         misses: &[ResourceMissIdx],
     ) -> Result<Self, QueryError> {
         let trace = tables.origin.trace;
-        let (codes, first_allocators) = allocator_codes(tables.origin.table.allocators.rows(), by);
+        let (codes, first_allocators) = allocator_codes(&tables.origin.table.allocators, by);
         let stacks = compared_stacks(tables, by, trims, rows, misses)?.map(Arc::new);
         let mut keys = Self {
             columns: Vec::new(),
@@ -169,21 +169,18 @@ fn stack_in(
 }
 
 /// Returns a code for each allocator by everything about it that groups share, and the first allocator for each code.
-fn allocator_codes(allocators: &[Allocator], by: &[GroupColumn]) -> (Vec<u32>, Vec<AllocatorIdx>) {
+fn allocator_codes(
+    allocators: &AllocatorList,
+    by: &[GroupColumn],
+) -> (Vec<u32>, Vec<AllocatorIdx>) {
     let has = |column| by.contains(&column);
-    let (mut codes, mut firsts) = (HashMap::new(), Vec::new());
-    let codes = (0..).zip(allocators).map(|(row, allocator)| {
-        let shared = (
+    let (codes, mut firsts) = allocators.codes_by(|allocator| {
+        (
             has(GroupColumn::Kind).then(|| kind_name(allocator.kind)),
             has(GroupColumn::Allocator).then_some(&allocator.name),
             has(GroupColumn::Process).then_some((allocator.process, allocator.pid)),
-        );
-        *codes.entry(shared).or_insert_with(|| {
-            firsts.push(AllocatorIdx(row));
-            firsts.len() as u32 - 1
-        })
+        )
     });
-    let codes = codes.collect();
     if by.iter().all(|column| OTHER_COLUMNS.contains(column)) {
         // A group over all allocators has none.
         firsts.clear();
