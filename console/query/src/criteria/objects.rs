@@ -114,6 +114,11 @@ impl ObjectCriteria {
         Self { groups: GroupCriteria { trims, ..groups }, ..self.clone() }
     }
 
+    /// Whether processes are shown by executable name, which identifies them.
+    pub fn is_plain(&self) -> bool {
+        self.plain_process_names || self.with_identities
+    }
+
     /// Whether only leaks are requested.
     pub fn is_of_leaks(&self) -> bool {
         self.leak || self.leak_at_exit

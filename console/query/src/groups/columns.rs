@@ -82,8 +82,7 @@ impl<'a> HandleKeys<'a> {
         // Only then are there objects without handles.
         let has_bare = has_partial || file.objects.table.has_other_events();
         let creator = (has_processes && has_bare).then(|| events.processes()).transpose()?;
-        // The executable identifies a process.
-        let is_plain = criteria.plain_process_names || criteria.with_identities;
+        let is_plain = criteria.is_plain();
         Ok(Self {
             texts: RowTexts { file, stacks, names: trace.values(Names::name)?, is_plain },
             columns: by.iter().map(|column| (*column, Coder::default())).collect(),

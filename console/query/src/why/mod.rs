@@ -123,9 +123,9 @@ pub fn why<'a>(
         check(id, "handles or allocations", rows)?;
     }
     if !criteria.owners.is_empty() {
-        note_owners(&mut files, &criteria.owners, criteria.is_plain());
+        note_owners(&mut files, &criteria.owners, criteria.handles.is_plain());
         for FileAnswer { file, selection, totals, .. } in &mut files {
-            keep_owners(&criteria.owners, criteria.is_plain(), file, selection)?;
+            keep_owners(&criteria.owners, criteria.handles.is_plain(), file, selection)?;
             *totals = Totals::new(file, selection)?;
         }
     }
@@ -194,7 +194,7 @@ impl<'a> WhyAnswer<'a> {
         let mut allocation_count = 0;
         let origin = table.and_then(|table| AllocationSource::new(&file.file, table));
         if let Some((origin, chosen)) = origin.zip(criteria.allocations())
-            && let (is_plain, kept) = (criteria.is_plain(), KeptSites::Leaking)
+            && let (is_plain, kept) = (criteria.handles.is_plain(), KeptSites::Leaking)
             && let Some(allocations) =
                 AcquisitionGroups::from_allocations(origin, &chosen, is_plain, kept)?
         {
@@ -235,7 +235,8 @@ impl<'a> WhyAnswer<'a> {
         }
         let caveats = file.about.caveats.len();
         let FileContext { trace, processes, .. } = &file.file;
-        let zombies = ZombieSummary::load(trace, processes, &criteria.owners, criteria.is_plain())?;
+        let zombies =
+            ZombieSummary::load(trace, processes, &criteria.owners, criteria.handles.is_plain())?;
         let mut answer = Self {
             file,
             suspects,
@@ -302,7 +303,7 @@ fn suspects_of_handles(
     criteria: &WhyCriteria,
     frame_names: &dyn FrameNames,
 ) -> Result<(Vec<Suspect>, usize, Vec<NotCounted>), QueryError> {
-    let (groups, is_plain) = (file.groups.as_ref(), criteria.is_plain());
+    let (groups, is_plain) = (file.groups.as_ref(), criteria.handles.is_plain());
     let owners = &criteria.owners;
     let Some(handles) =
         AcquisitionGroups::from_handles(&file.file, groups, owners, is_plain, false)
