@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use handlescope_model::rules::{is_freed, is_never_freed};
-use handlescope_model::tables::{Acquisitions, Allocator, Allocators, End, Processes, ResourceEnd};
+use handlescope_model::tables::{
+    Acquisitions, Allocator, Allocators, End, Processes, ResourceEnd, ResourceKind,
+};
 use handlescope_model::{
     AcquisitionIdx, AllocatorIdx, EventTable, Key, Number, Numbers, ObjectIdx, ProcessIdx,
     StackIdx, TableRows, Trace,
@@ -57,6 +59,14 @@ impl NeededColumns {
             allocators: true,
         }
     }
+}
+
+/// Name of a kind from a newer layout.
+const UNKNOWN_KIND: &str = "unknown";
+
+/// Returns the name of a kind of allocations.
+pub fn kind_name(code: u32) -> &'static str {
+    ResourceKind::from_code(code).map_or(UNKNOWN_KIND, ResourceKind::name)
 }
 
 /// The allocators of a trace.

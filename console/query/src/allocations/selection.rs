@@ -8,8 +8,8 @@ use handlescope_model::{AcquisitionIdx, AllocatorIdx, Numbers, ResourceMissIdx};
 use rayon::prelude::*;
 
 use super::tables::{AllocationOrMiss, FilteredTables};
-use crate::acquisition_table::AcquisitionTable;
-use crate::criteria::{ObjectCriteria, kind_name};
+use crate::acquisition_table::{AcquisitionTable, kind_name};
+use crate::criteria::ObjectCriteria;
 use crate::criterion::{Criteria, Criterion, Survivors};
 use crate::error::QueryError;
 use crate::no_match::{Candidates, ListSubject, NoMatch};

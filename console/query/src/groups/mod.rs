@@ -115,7 +115,7 @@ impl Groups {
         let leaking = criteria
             .groups
             .leaking
-            .then(|| LeakingStacks { functions: functions.as_ref(), numbers: &numbered_stacks });
+            .then_some(LeakingStacks { functions: functions.as_ref(), numbers: &numbered_stacks });
         let handles = tree.arrange(
             &criteria.groups,
             criteria.top,

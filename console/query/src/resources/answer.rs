@@ -9,11 +9,11 @@ use rayon::prelude::*;
 
 use super::groups::{GroupingRequest, ResourceGroup, ResourceGroups};
 use crate::acquired::allocations_of_suspect;
-use crate::acquisition_table::{AcquisitionTable, NeededColumns};
+use crate::acquisition_table::{AcquisitionTable, NeededColumns, kind_name};
 use crate::allocations::{AllocationSource, FilteredTables, PART, ResourceSelection, unreleased};
 use crate::answer::{About, Domain, TraceAnswer};
 use crate::context::Source;
-use crate::criteria::{GroupColumn, GroupKey, KeyKind, ObjectCriteria, kind_name};
+use crate::criteria::{GroupColumn, GroupKey, KeyKind, ObjectCriteria};
 use crate::error::QueryError;
 use crate::frame_names::{FrameNames, Frames};
 use crate::frame_view::ModuleBases;

@@ -7,9 +7,9 @@ use handlescope_model::{
     AcquisitionIdx, AllocatorIdx, ProcessIdx, ResourceMissIdx, StackIdx, sentinel,
 };
 
-use crate::acquisition_table::AllocatorList;
+use crate::acquisition_table::{AllocatorList, kind_name};
 use crate::allocations::{AllocationOrMiss, FilteredTables};
-use crate::criteria::{GroupColumn, KeyKind, StackTrims, kind_name};
+use crate::criteria::{GroupColumn, KeyKind, StackTrims};
 use crate::error::QueryError;
 use crate::stacks::StackSet;
 use crate::trimmed_stacks::TrimmedStacks;
