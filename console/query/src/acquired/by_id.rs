@@ -55,8 +55,8 @@ fn add_suspects(
     Ok(())
 }
 
-/// Returns the handles of matching suspects, of programs and single processes. Stacks are compared both in full and with
-/// `trims` applied.
+/// Returns the handles of matching suspects, of programs and single processes. Stacks are compared both in full and
+/// with `trims` applied.
 ///
 /// # Errors
 /// If the archive is damaged or the query is cancelled.
