@@ -1,16 +1,20 @@
 //! The columns of acquisitions, and what became of each handle, view and allocation.
 
+use std::hash::Hash;
 use std::ops::Range;
 use std::sync::Arc;
 
 use handlescope_model::rules::{is_freed, is_never_freed};
-use handlescope_model::tables::{Acquisitions, Allocator, Allocators, End, Processes, ResourceEnd};
+use handlescope_model::tables::{
+    Acquisitions, Allocator, Allocators, End, Processes, ResourceEnd, ResourceKind,
+};
 use handlescope_model::{
     AcquisitionIdx, AllocatorIdx, EventTable, Key, Number, Numbers, ObjectIdx, ProcessIdx,
     StackIdx, TableRows, Trace,
 };
+use hashbrown::HashMap;
 
-use super::criteria::{GroupColumn, ResourceCriteria};
+use super::criteria::{GroupColumn, ObjectCriteria};
 use super::error::QueryError;
 use super::growth::Lifetime;
 
@@ -44,17 +48,25 @@ impl NeededColumns {
         allocators: true,
     };
 
-    /// Returns the columns needed to answer with these criteria.
-    pub fn for_criteria(criteria: &ResourceCriteria) -> Self {
+    /// Returns the columns needed to answer about allocations with these criteria.
+    pub fn for_criteria(criteria: &ObjectCriteria) -> Self {
         Self {
             opened_stack: true,
-            ended_ns: criteria.buckets.is_some() || criteria.keeps_members || criteria.is_compared,
-            ended_stack: criteria.choice.end_stack().is_some()
-                || criteria.columns().contains(&GroupColumn::FreeStack),
+            ended_ns: criteria.groups.keeps_members() || criteria.is_compared,
+            ended_stack: criteria.end_stack().is_some()
+                || criteria.columns_of_allocations().contains(&GroupColumn::FreeStack),
             owners: criteria.is_compared,
             allocators: true,
         }
     }
+}
+
+/// Name of a kind from a newer layout.
+const UNKNOWN_KIND: &str = "unknown";
+
+/// Returns the name of a kind of allocations.
+pub fn kind_name(code: u32) -> &'static str {
+    ResourceKind::from_code(code).map_or(UNKNOWN_KIND, ResourceKind::name)
 }
 
 /// The allocators of a trace.
@@ -73,6 +85,22 @@ impl AllocatorList {
     pub fn get(&self, allocator: AllocatorIdx) -> Option<&Allocator> {
         self.0.get(allocator.row())
     }
+
+    /// Assigns the same code to allocators with equal keys, from 0. Returns the code of each allocator, and the first
+    /// allocator of each code.
+    pub fn codes_by<'a, K: Eq + Hash>(
+        &'a self,
+        key: impl Fn(&'a Allocator) -> K,
+    ) -> (Vec<u32>, Vec<AllocatorIdx>) {
+        let (mut codes, mut firsts) = (HashMap::new(), Vec::new());
+        let codes = (0..).zip(self.rows()).map(|(row, allocator)| {
+            *codes.entry(key(allocator)).or_insert_with(|| {
+                firsts.push(AllocatorIdx(row));
+                firsts.len() as u32 - 1
+            })
+        });
+        (codes.collect(), firsts)
+    }
 }
 
 /// The columns of acquisitions used for counting. Columns that are not needed have no rows.
@@ -80,7 +108,7 @@ pub struct AcquisitionTable {
     /// The handles and views; their rows come before those of allocations.
     handles: Arc<EventTable>,
     /// The allocators of the trace, if needed.
-    pub allocators: Arc<AllocatorList>,
+    pub allocators: AllocatorList,
     pub allocator: Numbers<AllocatorIdx>,
     pub size: Numbers<i64>,
     part_of: Numbers<AcquisitionIdx>,
@@ -105,10 +133,9 @@ impl AcquisitionTable {
         let part_of = trace.values(Acquisitions::part_of)?;
         let (of_ends, of_owners) = (needed.ended_ns, needed.owners);
         let allocators = needed.allocators.then(|| AllocatorList::load(trace)).transpose()?;
-        let allocators = Arc::new(allocators.unwrap_or_default());
         Ok(Arc::new(Self {
             handles: trace.event_table()?,
-            allocators,
+            allocators: allocators.unwrap_or_default(),
             allocator: trace.values(Acquisitions::allocator)?,
             size: trace.values(Acquisitions::size)?,
             opened_ns: trace.values(Acquisitions::opened_ns)?,

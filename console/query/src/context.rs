@@ -26,10 +26,8 @@ pub struct FileContext<'a> {
     pub cancel: &'a Cancel,
     /// Stacks and their frames, if a filter or `-ShowStack` needs them.
     pub frames: Option<Frames<'a>>,
-    /// Events of the requested suspect.
-    pub suspect_events: Option<SuspectRows>,
-    /// Allocations of the requested suspect.
-    pub suspect_allocations: Option<SuspectRows>,
+    /// The handles of the requested suspect, and for `.why` also its allocations.
+    pub suspect: Option<SuspectRows>,
 }
 
 impl<'a> FileContext<'a> {
@@ -53,8 +51,7 @@ impl<'a> FileContext<'a> {
             index: source.index,
             cancel,
             frames: needs_frames.then(load).transpose()?,
-            suspect_events: None,
-            suspect_allocations: None,
+            suspect: None,
         })
     }
 }

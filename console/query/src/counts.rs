@@ -99,14 +99,14 @@ impl NameCounts {
 
     /// Returns the `take` largest after the `skip` largest, in the given order.
     pub fn rows(&self, top: Option<TopN>, order: CountOrder) -> CountRows<'_> {
-        let TopN { take, skip } = top.unwrap_or(TopN { take: usize::MAX, skip: 0 });
+        let shown = top.map_or(0..self.len(), |top| top.range(self.len()));
         let mut table = CountRows::default();
         for (index, &NameCount { ref name, count, file }) in self.0.iter().enumerate() {
-            if index < skip || index - skip >= take {
+            if shown.contains(&index) {
+                table.rows.push(CountRow { name, file, count });
+            } else {
                 table.left_out += 1;
                 table.left_out_sum += count;
-            } else {
-                table.rows.push(CountRow { name, file, count });
             }
         }
         match order {

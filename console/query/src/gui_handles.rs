@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::acquisition_table::AllocatorList;
 use super::context::Source;
-use super::criteria::{GroupColumn, ObjectCriteria, ResourceCriteria};
+use super::criteria::{GroupColumn, GroupCriteria, ObjectCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
 use super::resources::ResourcesAnswer;
@@ -62,9 +62,9 @@ pub fn gui_handles(
     }
     let names_of_kinds: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     let kind = Filter::new(&names_of_kinds.join(";")).ok();
-    let by = Some(vec![GroupColumn::Kind, GroupColumn::Allocator]);
-    let choice = ObjectCriteria { kind, leak: false, leak_at_exit: false, ..criteria.clone() };
-    let criteria = ResourceCriteria { choice, by, ..ResourceCriteria::default() };
+    let groups = GroupCriteria::new([GroupColumn::Kind, GroupColumn::Allocator]);
+    let criteria =
+        ObjectCriteria { kind, leak: false, leak_at_exit: false, ..criteria.with_groups(groups) };
     let answer = ResourcesAnswer::new(source, &criteria, names, cancel)?;
     let handles = kinds.into_iter().map(|kind| GuiHandles::new(source.index, kind.name(), &answer));
     Ok(handles.filter(|handles| handles.created > 0).collect())

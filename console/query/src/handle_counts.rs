@@ -127,8 +127,7 @@ impl HandleCounts {
         selection: &Selection,
         args: &ObjectCriteria,
     ) -> Result<Self, QueryError> {
-        // The executable identifies a process.
-        let is_plain = args.plain_process_names || args.with_identities;
+        let is_plain = args.is_plain();
         let counted = CountedHandles::from_file(args, file.trace)?;
         let HandlesByValue { types, owners } = match counted {
             CountedHandles::OpenAtEnd => open_at_end(file, selection)?,

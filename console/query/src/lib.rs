@@ -76,8 +76,7 @@ pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
     CountOrder, DiffCriteria, EventCriteria, GroupColumn, GroupCriteria, GroupKey, KeyKind,
     MapMode, ModuleCriteria, NewProcess, ObjectCriteria, PickedSuspect, ProcessCriteria,
-    ProcessListCriteria, ProcessOrder, ResourceCriteria, StackCriteria, StackNames, StackTrims,
-    Stat, WhyCriteria,
+    ProcessListCriteria, ProcessOrder, StackCriteria, StackNames, StackTrims, Stat, WhyCriteria,
 };
 pub use self::criterion::Criterion;
 pub use self::diff::{

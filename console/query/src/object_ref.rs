@@ -7,7 +7,7 @@ use handlescope_model::tables::Acquisitions;
 use handlescope_model::{AcquisitionIdx, EventColumns, EventPart, StackIdx, Trace};
 use rayon::prelude::*;
 
-use super::acquired::events_of_suspect;
+use super::acquired::handles_of_suspect;
 use super::answer::{About, Domain, TraceAnswer};
 use super::context::{FileContext, Source};
 use super::criterion::{Criteria, Survivors};
@@ -108,7 +108,7 @@ pub fn object_ref<'a>(
 ) -> Result<ObjectRefAnswer<'a>, QueryError> {
     let answer = unchecked_object_ref(sources, args, names, cancel)?;
     if let Some(id) = &args.suspect {
-        let rows = answer.files.iter().filter_map(|file| file.file.suspect_events.as_ref());
+        let rows = answer.files.iter().filter_map(|file| file.file.suspect.as_ref());
         check(id, "handles", rows)?;
     }
     Ok(answer)
@@ -272,7 +272,7 @@ impl<'a> FileAnswer<'a> {
         let objects = objects_for(args, source.trace)?;
         let mut file = FileContext::load(source, objects, args.needs_frames(), names, cancel)?;
         if let Some(id) = &args.suspect {
-            file.suspect_events = Some(events_of_suspect(&file, id, &args.groups.trims)?);
+            file.suspect = Some(handles_of_suspect(&file, id, &args.groups.trims)?);
         }
         let FilteredObjects { mut selection, at_exit, unseen, suspect, survivors } =
             filters::select(&file, args)?;
@@ -286,7 +286,7 @@ impl<'a> FileAnswer<'a> {
         let is_counted = args.count_by.is_some();
         let handle_counts = is_counted.then(|| HandleCounts::new(&file, &selection, args));
         let handle_counts = handle_counts.transpose()?;
-        let is_grouped = !args.groups.by.is_empty();
+        let is_grouped = args.groups.by.is_some();
         let beside = at_exit.as_ref();
         let groups =
             is_grouped.then(|| Groups::new(&file, &selection, beside, args)).transpose()?;
@@ -342,11 +342,10 @@ impl<'a> FileAnswer<'a> {
     ///
     /// # Errors
     /// If the query is cancelled.
-    pub fn cut(&mut self, TopN { take, skip }: TopN) -> Result<(), Cancelled> {
+    pub fn cut(&mut self, top: TopN) -> Result<(), Cancelled> {
         let Some(listing) = &self.listing else { return Ok(()) };
         let objects = self.selection.objects();
-        let end = skip.saturating_add(take).min(objects.len());
-        let shown = skip.min(end)..end;
+        let shown = top.range(objects.len());
         let others = self.objects().take(shown.start).chain(self.objects().skip(shown.end));
         let mut left_out = ObjectsLeftOut::default();
         others.for_each(|object| left_out += object.left_out());

@@ -6,9 +6,9 @@ use super::error::QueryError;
 use handlescope_session::values::SuspectId;
 
 /// The rows acquired by suspects whose ids begin with the requested one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SuspectRows {
-    /// Whether a suspect has each row, by row of the handles and views or of the allocations.
+    /// Whether a suspect has each acquisition, by row; those after the last one are of none.
     has: Vec<bool>,
     /// Ids of these suspects, each once.
     ids: BTreeSet<String>,
@@ -17,11 +17,6 @@ pub struct SuspectRows {
 }
 
 impl SuspectRows {
-    /// Makes an empty set for a table of `height` rows.
-    pub fn new(height: usize) -> Self {
-        Self { has: vec![false; height], ids: BTreeSet::new(), has_groups: false }
-    }
-
     /// Notes whether there are groups to choose from.
     pub fn note_groups(&mut self, are_there: bool) {
         self.has_groups |= are_there;
@@ -31,6 +26,9 @@ impl SuspectRows {
     pub fn add(&mut self, id: &SuspectId, rows: impl IntoIterator<Item = usize>) {
         self.ids.insert(id.text().to_owned());
         for row in rows {
+            if self.has.len() <= row {
+                self.has.resize(row + 1, false);
+            }
             if let Some(has) = self.has.get_mut(row) {
                 *has = true;
             }

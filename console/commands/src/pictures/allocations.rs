@@ -5,7 +5,7 @@ use crate::shared::choice::kind_instead_option;
 use crate::shared::write_caveats;
 use crate::{CommandError, DumpContext};
 use handlescope_query::{
-    self as query, GroupColumn, ObjectCriteria, ResourceCriteria, ResourcesAnswer,
+    self as query, GroupColumn, GroupCriteria, ObjectCriteria, ResourcesAnswer,
 };
 use handlescope_session::grammar::value::{ALLOCATION_KINDS, SWITCH};
 use handlescope_session::grammar::{Opt, OptionGroup, ParseError, to};
@@ -37,7 +37,7 @@ static OPTIONS: &[Opt<PictureOptions>] = &[
 pub fn criteria(
     args: &PictureArgs,
     by: &[GroupColumn],
-) -> Result<Option<ResourceCriteria>, ParseError> {
+) -> Result<Option<ObjectCriteria>, ParseError> {
     let Some(kind) = &args.options.kind else { return Ok(None) };
     let handles = &args.handles.criteria;
     if !handles.select_allocations() || handles.object_type.is_some() {
@@ -47,14 +47,14 @@ pub fn criteria(
             reason: "allocations have -pn, -MinMaxTime, -CreateStack, -DestroyStack, -Suspect, -Leak and -LeakAtExit",
         });
     }
-    let choice = ObjectCriteria { kind: Some(kind.clone()), ..handles.clone() };
-    let (choice, by) = (choice.narrowed_to_leaks_of_suspect(), Some(by.to_vec()));
-    Ok(Some(ResourceCriteria { choice, by, ..ResourceCriteria::default() }))
+    let groups = GroupCriteria::new(by);
+    let criteria = ObjectCriteria { kind: Some(kind.clone()), ..handles.with_groups(groups) };
+    Ok(Some(criteria.narrowed_to_leaks_of_suspect()))
 }
 
 /// Queries allocations, and reports what makes the answer incomplete.
 pub fn ask<'a>(
-    criteria: &ResourceCriteria,
+    criteria: &ObjectCriteria,
     dump: &mut DumpContext<'a, '_>,
 ) -> Result<Vec<ResourcesAnswer<'a>>, CommandError> {
     let answers = query::resources(dump.sources, criteria, dump.names, dump.cancel)?;

@@ -101,9 +101,9 @@ impl FlameFormat {
         let (graph, reason) = match criteria(args, &GroupColumn::DRAWN)? {
             Some(mut criteria) => {
                 // Only leaked allocations have a width.
-                let has_no_choice = !criteria.choice.is_of_leaks();
-                criteria.choice.leak |= has_no_choice;
-                criteria.choice.leak_at_exit |= has_no_choice;
+                let has_no_choice = !criteria.is_of_leaks();
+                criteria.leak |= has_no_choice;
+                criteria.leak_at_exit |= has_no_choice;
                 let answers = ask_allocations(&criteria, dump)?;
                 let graph = FlameGraph::from_allocations(&answers, args.options.by_count);
                 (graph, "none of the chosen allocations leaks")
@@ -160,8 +160,8 @@ fn handles<'a>(
     args: &PictureArgs,
     dump: &mut DumpContext<'a, '_>,
 ) -> Result<ObjectRefAnswer<'a>, CommandError> {
-    let by = vec![GroupColumn::Process, GroupColumn::CreateStack, GroupColumn::Type];
-    let groups = GroupCriteria { by, ..GroupCriteria::default() };
+    let groups =
+        GroupCriteria::new([GroupColumn::Process, GroupColumn::CreateStack, GroupColumn::Type]);
     ask(&args.handles, groups, dump)
 }
 

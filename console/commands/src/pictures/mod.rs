@@ -17,7 +17,7 @@ use super::shared::{note_allocations, write_caveats};
 use super::{CommandError, DumpContext, EnteredLine, OverDataset, SharedArgs};
 use handlescope_fleet::{FleetChoice, GrowthAxis};
 use handlescope_query::{
-    self as query, GroupColumn, GroupCriteria, ObjectCriteria, ObjectRefAnswer, ProcessCriteria,
+    self as query, GroupColumn, GroupCriteria, ObjectRefAnswer, ProcessCriteria,
 };
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{LOADED_FILES, SWITCH};
@@ -129,10 +129,7 @@ fn ask<'a>(
     groups: GroupCriteria,
     dump: &mut DumpContext<'a, '_>,
 ) -> Result<ObjectRefAnswer<'a>, CommandError> {
-    let trims = handles.criteria.groups.trims.clone();
-    let groups = GroupCriteria { trims, ..groups };
-    let criteria =
-        ObjectCriteria { groups, ..handles.criteria.clone() }.narrowed_to_leaks_of_suspect();
+    let criteria = handles.criteria.with_groups(groups).narrowed_to_leaks_of_suspect();
     let answer = query::object_ref(dump.sources, &criteria, dump.names, dump.cancel)?;
     for file in &answer.files {
         write_caveats(file, dump.session, dump.messages);

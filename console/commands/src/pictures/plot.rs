@@ -9,7 +9,7 @@ use crate::context::answer;
 use crate::dump::object_ref::FILTERS;
 use crate::shared::groups;
 use crate::{Command, CommandError, Context, DumpContext, EnteredLine, OverDataset, Signature};
-use handlescope_query::{GroupColumn, GroupCriteria, ResourceCriteria};
+use handlescope_query::{GroupColumn, GroupCriteria, ObjectCriteria};
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{
     Measure, OpenTimeline, columns, write_plot_svg, write_plot_text,
@@ -138,15 +138,15 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
 
 fn of_allocations(
     args: &PictureArgs,
-    criteria: ResourceCriteria,
+    mut criteria: ObjectCriteria,
     buckets: usize,
     top: usize,
     dump: &mut DumpContext<'_, '_>,
 ) -> Result<Vec<OpenTimeline>, CommandError> {
-    let criteria = ResourceCriteria { keeps_members: true, ..criteria };
+    criteria.groups.keeps_members = true;
     let answers = ask_allocations(&criteria, dump)?;
-    let mut groups = answers.iter().flat_map(|answer| &answer.groups);
-    let has_bytes = groups.any(|groups| groups.rows.iter().any(|it| it.stats.allocated.bytes != 0));
+    let mut groups = answers.iter().flat_map(|answer| answer.shown_groups());
+    let has_bytes = groups.any(|group| group.stats.allocated.bytes != 0);
     let measure = Measure::for_bytes(has_bytes && !args.options.by_count);
     let timeline = |answer| OpenTimeline::for_allocations(answer, measure, buckets, top);
     Ok(named_apart(answers.iter().map(|answer| (answer.about.path, timeline(answer)))))
@@ -159,7 +159,7 @@ fn of_handles(
     top: usize,
     dump: &mut DumpContext<'_, '_>,
 ) -> Result<Vec<OpenTimeline>, CommandError> {
-    let groups = GroupCriteria { by: vec![by], keeps_handles: true, ..GroupCriteria::default() };
+    let groups = GroupCriteria { keeps_members: true, ..GroupCriteria::new([by]) };
     let answer = ask(&args.handles, groups, dump)?;
     if let Some(file) = answer.files.iter().find(|file| !file.about.info.has_clock()) {
         return Err(CommandError::NoTimes { path: file.about.path.to_path_buf() });

@@ -161,7 +161,7 @@ fn a_criterion_is_named_after_the_option_that_gives_it() {
             let example = option.doc().example;
             let criteria = match kind {
                 "ObjectRef" => object_ref(example),
-                _ => args::<ResourceArgs>(&format!(".dump Resource {example}")).criteria.choice,
+                _ => args::<ResourceArgs>(&format!(".dump Resource {example}")).criteria,
             };
             for criterion in Criterion::all_of(&criteria) {
                 let name = render::option(criterion);

@@ -2,10 +2,10 @@
 //! printed. The help depends on what is filtered.
 
 use crate::shared::Has;
-use handlescope_query::{NewProcess, ProcessCriteria, StackTrims};
+use handlescope_query::{GroupCriteria, NewProcess, ProcessCriteria, StackTrims};
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{
-    DIGITS, FRAMES, PROCESSES, SWITCH, TEXTS, TIME_FORMAT, ValueKind, WORD,
+    DIGITS, FRAMES, MAYBE_NUMBER, PROCESSES, SWITCH, TEXTS, TIME_FORMAT, ValueKind, WORD,
 };
 use handlescope_session::grammar::{Opt, To, WordChoices, choice, to, words};
 use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
@@ -125,6 +125,31 @@ pub fn add_columns<C: Copy + PartialEq>(columns: &mut Vec<C>, all: &[C], positio
     for column in positions.iter().filter_map(|position| all.get(*position)) {
         columns.extend(Some(*column).filter(|column| !columns.contains(column)));
     }
+}
+
+/// Default number of parts of the time.
+const BUCKETS: usize = 12;
+
+/// `-ShowTime`
+pub const fn show_time_option<A: Has<GroupCriteria>>(
+    help: &'static str,
+    details: &'static str,
+    example: &'static str,
+) -> Opt<A> {
+    Opt {
+        names: &["-ShowTime"],
+        help,
+        details,
+        example,
+        take: to(&(MAYBE_NUMBER, |args, number| {
+            args.part().buckets = Some(number.map_or(BUCKETS, saturated));
+        })),
+    }
+}
+
+/// Returns a number, or the largest one that fits.
+pub fn saturated(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 pub const fn time_format_option<A: Has<DisplayArgs>>() -> Opt<A> {

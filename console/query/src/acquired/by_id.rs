@@ -55,17 +55,17 @@ fn add_suspects(
     Ok(())
 }
 
-/// Returns the events that opened and closed the handles of matching suspects, of programs and single processes. Stacks
-/// are compared both in full and with `trims` applied.
+/// Returns the handles of matching suspects, of programs and single processes. Stacks are compared both in full and
+/// with `trims` applied.
 ///
 /// # Errors
 /// If the archive is damaged or the query is cancelled.
-pub fn events_of_suspect(
+pub fn handles_of_suspect(
     file: &FileContext<'_>,
     id: &SuspectId,
     trims: &StackTrims,
 ) -> Result<SuspectRows, QueryError> {
-    let mut rows = SuspectRows::new(file.objects.table.allocations);
+    let mut rows = SuspectRows::default();
     let untrimmed = StackTrims::default();
     let is_trimmed = *trims != untrimmed;
     for trims in [&untrimmed].into_iter().chain(is_trimmed.then_some(trims)) {
@@ -87,17 +87,17 @@ pub fn events_of_suspect(
     Ok(rows)
 }
 
-/// Returns the allocations of matching suspects, freed or not.
+/// Adds the allocations of matching suspects, freed or not.
 ///
 /// # Errors
 /// If the archive is damaged or the query is cancelled.
 pub fn allocations_of_suspect(
     origin: AllocationSource<'_>,
     id: &SuspectId,
+    mut rows: SuspectRows,
 ) -> Result<SuspectRows, QueryError> {
     let (criteria, kept) = (ObjectCriteria::default(), KeptSites::Leaking);
     let allocations = AcquisitionGroups::from_allocations(origin, &criteria, false, kept)?;
-    let mut rows = SuspectRows::new(origin.table.height());
     if let Some(allocations) = allocations {
         add_suspects(&mut rows, &allocations, id)?;
     }

@@ -18,7 +18,7 @@ mod sites;
 
 pub use self::alike::CallerLeaks;
 pub use self::between::{PointAmounts, PointSpan};
-pub use self::by_id::{allocations_of_suspect, events_of_suspect};
+pub use self::by_id::{allocations_of_suspect, handles_of_suspect};
 pub use self::callers::{Caller, SharedFunction};
 pub use self::group::{AcquisitionGroup, AcquisitionOwner, PRIVATE_HEAP, ProcessShare, kind_of};
 pub use self::lifetimes::{AcquiredSums, AllocationEnds};

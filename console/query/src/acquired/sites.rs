@@ -8,13 +8,13 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, StackIdx, sentinel};
 use hashbrown::HashSet;
 
-use super::group::says_more;
+use super::group::{AcquisitionOwner, says_more};
 use crate::acquisition_table::AcquisitionTable;
 use crate::amounts::Amount;
 use crate::criteria::StackTrims;
 use crate::error::QueryError;
 use crate::frame_names::Frames;
-use crate::groups::{Coder, GroupNodes, counting_sort};
+use crate::groups::{GroupNodes, counting_sort};
 use crate::program_frames::AcquiringFunctions;
 use crate::stacks::StackSet;
 use crate::trimmed_stacks::TrimmedStacks;
@@ -62,23 +62,22 @@ impl Sites {
         kept: KeptSites,
         frames: &Frames<'_>,
     ) -> Result<Self, QueryError> {
-        let (mut owners, allocators) = (Coder::default(), table.allocators.rows());
-        for (row, allocator) in (0..).zip(allocators) {
-            owners.learn(row, || owner(allocator, kept == KeptSites::ByAllocator));
-        }
+        let by_allocator = kept == KeptSites::ByAllocator;
+        let (owners, _) = table.allocators.codes_by(|allocator| owner(allocator, by_allocator));
         let mut stacks = StackSet::new(frames.stacks.len());
         table
             .allocations()
             .filter(&is_selected)
             .for_each(|row| stacks.add(table.opened_stack.get(row)));
-        allocators.iter().for_each(|allocator| stacks.add(allocator.create_stack));
+        let allocators = table.allocators.rows().iter();
+        allocators.for_each(|allocator| stacks.add(allocator.create_stack));
         let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
         let mut nodes: GroupNodes<Site> = GroupNodes::default();
         let (mut site_of, mut selected_count) = (vec![sentinel(); table.height()], 0);
         for row in table.allocations().filter(&is_selected) {
             selected_count += 1;
             let allocator = table.allocator.get(row).unwrap_or_default();
-            let owner = owners.known(allocator.0).unwrap_or_default();
+            let owner = owners.get(allocator.row()).copied().unwrap_or_default();
             let stack = table.opened_stack.get(row);
             let stack = stack.map_or(StackIdx::NONE, |stack| stacks.equal(stack));
             site_of[row] = nodes.of(sentinel(), &[owner, stack.0], 0);
@@ -93,7 +92,7 @@ impl Sites {
         let functions =
             (kept == KeptSites::Leaking).then(|| AcquiringFunctions::new(frames, &stacks));
         let function = |site: &Site| {
-            let owner = owners.known(site.allocator?.0)?;
+            let owner = *owners.get(site.allocator?.row())?;
             Some((owner, functions.as_ref()?.of_stack(site.stack?)?))
         };
         let of_leaks: HashSet<(u32, u32)> =
@@ -118,40 +117,35 @@ impl Sites {
             first = end;
         }
         sites.retain(|site| !site.members.is_empty());
-        let rows = rows.into_iter().map(AcquisitionIdx).collect();
-        let mut grouped = Self { sites, rows, selected_count, stacks, functions };
-        if kept == KeptSites::ByAllocator {
-            let mut sites = std::mem::take(&mut grouped.sites);
-            sites.sort_by_cached_key(|site| grouped.rank(site, table));
-            grouped.sites = sites;
+        let rows: Vec<AcquisitionIdx> = rows.into_iter().map(AcquisitionIdx).collect();
+        if by_allocator {
+            sites.sort_by_cached_key(|site| {
+                rank(site, rows.get(site.members.clone()).unwrap_or_default(), table)
+            });
         }
-        Ok(grouped)
-    }
-
-    /// Returns the sort key of a site: worst leaks first, then by start.
-    fn rank(&self, site: &Site, table: &AcquisitionTable) -> impl Ord + use<> {
-        let (mut leaked, mut bytes, mut first_ns) = (Amount::default(), 0_i64, None);
-        for resource in self.rows(site) {
-            let size = table.size.get(resource.row()).unwrap_or_default();
-            if table.is_unreleased(*resource) {
-                leaked.add(Amount { count: 1, bytes: size });
-            }
-            bytes = bytes.saturating_add(size);
-            first_ns = first_ns.into_iter().chain(table.opened_ns.get(resource.row())).min();
-        }
-        let most_first = Reverse((leaked.bytes, leaked.count, bytes));
-        (most_first, first_ns, site.allocator, site.stack.unwrap_or(StackIdx::NONE))
-    }
-
-    fn rows(&self, site: &Site) -> &[AcquisitionIdx] {
-        self.rows.get(site.members.clone()).unwrap_or_default()
+        Ok(Self { sites, rows, selected_count, stacks, functions })
     }
 }
 
+/// Returns the sort key of a site with these rows: worst leaks first, then by start.
+fn rank(site: &Site, rows: &[AcquisitionIdx], table: &AcquisitionTable) -> impl Ord + use<> {
+    let (mut leaked, mut bytes, mut first_ns) = (Amount::default(), 0_i64, None);
+    for resource in rows {
+        let size = table.size.get(resource.row()).unwrap_or_default();
+        if table.is_unreleased(*resource) {
+            leaked.add(Amount { count: 1, bytes: size });
+        }
+        bytes = bytes.saturating_add(size);
+        first_ns = first_ns.into_iter().chain(table.opened_ns.get(resource.row())).min();
+    }
+    let most_first = Reverse((leaked.bytes, leaked.count, bytes));
+    (most_first, first_ns, site.allocator, site.stack.unwrap_or(StackIdx::NONE))
+}
+
 /// Returns what tells allocators apart: process and kind, and the name if it says what is allocated or is requested.
-fn owner(allocator: &Allocator, by_allocator: bool) -> String {
+fn owner(allocator: &Allocator, by_allocator: bool) -> (u32, AcquisitionOwner, Option<&str>) {
     let kind = ResourceKind::from_code(allocator.kind);
     let name = Some(allocator.name.as_str())
         .filter(|name| by_allocator || kind.is_some_and(|kind| says_more(kind, name)));
-    format!("{:?}", (allocator.kind, allocator.process, allocator.pid, name))
+    (allocator.kind, (allocator.process, allocator.pid), name)
 }

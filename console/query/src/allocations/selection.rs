@@ -8,8 +8,8 @@ use handlescope_model::{AcquisitionIdx, AllocatorIdx, Numbers, ResourceMissIdx};
 use rayon::prelude::*;
 
 use super::tables::{AllocationOrMiss, FilteredTables};
-use crate::acquisition_table::AcquisitionTable;
-use crate::criteria::{ObjectCriteria, kind_name};
+use crate::acquisition_table::{AcquisitionTable, kind_name};
+use crate::criteria::ObjectCriteria;
 use crate::criterion::{Criteria, Criterion, Survivors};
 use crate::error::QueryError;
 use crate::no_match::{Candidates, ListSubject, NoMatch};
@@ -37,7 +37,7 @@ impl ResourceSelection {
             flag.copied().unwrap_or_default()
         };
         // Allocators that pass all criteria so far.
-        let mut chosen = vec![true; tables.allocators.rows().len()];
+        let mut chosen = vec![true; tables.origin.table.allocators.rows().len()];
         let mut is_left = vec![true; tables.height()];
         let mut leaks = None;
         let retain = |is_left: &mut [bool], passes: &(dyn Fn(AllocationOrMiss) -> bool + Sync)| {
@@ -73,16 +73,16 @@ impl ResourceSelection {
                     let is_create = criterion == Criterion::CreateStack;
                     let filter = criteria.create_stack.as_ref().filter(|_| is_create);
                     let Some(filter) = filter.or(criteria.end_stack()) else { continue };
-                    let (resources, no_stacks) = (tables.resources, Numbers::default());
+                    let (table, no_stacks) = (tables.origin.table, Numbers::default());
                     let (rows, misses) = if is_create {
-                        (&resources.opened_stack, &no_stacks)
+                        (&table.opened_stack, &no_stacks)
                     } else {
-                        (&resources.ended_stack, &tables.misses.stack)
+                        (&table.ended_stack, &tables.misses.stack)
                     };
                     let stack = |row: AllocationOrMiss| row.number(rows, misses);
                     // An allocation that was not freed has no stack of a free, however its process ended.
                     let has_stack = |row: AllocationOrMiss| {
-                        is_create || row.allocation().is_none_or(|row| resources.is_freed(row))
+                        is_create || row.allocation().is_none_or(|row| table.is_freed(row))
                     };
                     // All stacks of the allocators, so that the verdicts serve the next query, too.
                     let mut stacks = StackSet::new(tables.origin.frames.stacks.len());
@@ -121,7 +121,7 @@ impl ResourceSelection {
 
     /// Returns the frees without allocation and the ignored events that pass, ascending.
     pub fn misses(&self, tables: &FilteredTables<'_>) -> Vec<ResourceMissIdx> {
-        let misses = self.is_left.iter().skip(tables.resources.allocations().len());
+        let misses = self.is_left.iter().skip(tables.origin.table.allocations().len());
         (0..)
             .map(ResourceMissIdx)
             .zip(misses)
@@ -136,12 +136,13 @@ impl ResourceSelection {
         tables: &FilteredTables<'_>,
         criteria: &ObjectCriteria,
     ) -> Result<Option<NoMatch>, QueryError> {
+        let table = tables.origin.table;
         let names = |passed: &ObjectCriteria, criterion, value: &_| {
             let rows = Self::new(tables, passed)?.allocations(tables);
             let allocators: BTreeSet<AllocatorIdx> =
-                rows.iter().filter_map(|row| tables.resources.allocator.get(row.row())).collect();
+                rows.iter().filter_map(|row| table.allocator.get(row.row())).collect();
             let names = allocators.iter().filter_map(|row| {
-                let allocator = tables.allocators.get(*row)?;
+                let allocator = table.allocators.get(*row)?;
                 match criterion {
                     Criterion::Kind | Criterion::Type => Some(kind_name(allocator.kind).to_owned()),
                     Criterion::Allocator => Some(allocator.name.clone()),
@@ -164,7 +165,8 @@ impl ResourceSelection {
 /// Counts the remaining allocations, and with leak criteria only those that leak. Further parts do not count, unless
 /// nothing else remains.
 fn count(tables: &FilteredTables<'_>, is_left: &[bool], leaks: Option<&ObjectCriteria>) -> usize {
-    let (table, first) = (tables.resources, tables.resources.allocations().start);
+    let table = tables.origin.table;
+    let first = table.allocations().start;
     let is_left = is_left.get(..table.allocations().len()).unwrap_or_default();
     let parts = is_left.par_chunks(PART).enumerate().map(|(part, is_left)| {
         let rows = (first + part * PART..).map(AcquisitionIdx::from_row).zip(is_left);
@@ -197,7 +199,7 @@ fn allocators(
             .is_none_or(|filter| filter.accepts(filter.line(&allocator.name))),
         _ => owners.has_owner(allocator.process, allocator.pid),
     };
-    tables.allocators.rows().iter().map(passes).collect()
+    tables.origin.table.allocators.rows().iter().map(passes).collect()
 }
 
 /// Returns a test of the whole size of an allocation, or of what a free without one freed.
@@ -205,7 +207,7 @@ fn size_test(
     criteria: &ObjectCriteria,
     tables: &FilteredTables<'_>,
 ) -> impl Fn(AllocationOrMiss) -> bool + Sync {
-    let (sizes, whole_sizes) = (criteria.size, tables.resources.whole_sizes());
+    let (sizes, whole_sizes) = (criteria.size, tables.origin.table.whole_sizes());
     move |row| {
         let whole_sizes = whole_sizes.as_ref().zip(row.allocation());
         let size = whole_sizes.and_then(|(sizes, allocation)| sizes.get(allocation.row()));

@@ -64,7 +64,7 @@ impl<'a> AllocationSource<'a> {
             table,
             processes: &file.processes,
             frames: file.frames.as_ref()?,
-            suspect: file.suspect_allocations.as_ref(),
+            suspect: file.suspect.as_ref(),
             cancel: file.cancel,
         })
     }
@@ -73,8 +73,6 @@ impl<'a> AllocationSource<'a> {
 /// The tables to filter.
 pub struct FilteredTables<'a> {
     pub origin: AllocationSource<'a>,
-    pub allocators: &'a AllocatorList,
-    pub resources: &'a AcquisitionTable,
     pub misses: MissTable,
 }
 
@@ -94,10 +92,6 @@ impl AllocationOrMiss {
     }
 
     /// Returns its number from the column of allocations or of frees without one.
-    pub fn get<T: Number>(self, [rows, misses]: &[Numbers<T>; 2]) -> Option<T> {
-        self.number(rows, misses)
-    }
-
     pub fn number<T: Number>(self, rows: &Numbers<T>, misses: &Numbers<T>) -> Option<T> {
         match self {
             Self::Allocation(row) => rows.get(row.row()),
@@ -108,18 +102,17 @@ impl AllocationOrMiss {
 
 impl<'a> FilteredTables<'a> {
     pub fn load(origin: AllocationSource<'a>) -> Result<Self, QueryError> {
-        let (resources, misses) = (origin.table, MissTable::load(origin.trace)?);
-        Ok(Self { origin, allocators: &resources.allocators, resources, misses })
+        Ok(Self { origin, misses: MissTable::load(origin.trace)? })
     }
 
     /// Returns the number of allocations and frees without one.
     pub fn height(&self) -> usize {
-        self.resources.allocations().len() + self.misses.len()
+        self.origin.table.allocations().len() + self.misses.len()
     }
 
     /// Returns one of these; allocations come first.
     pub fn row(&self, index: usize) -> AllocationOrMiss {
-        let allocations = self.resources.allocations();
+        let allocations = self.origin.table.allocations();
         match index.checked_sub(allocations.len()) {
             Some(miss) => AllocationOrMiss::Miss(ResourceMissIdx::from_row(miss)),
             None => {
@@ -129,15 +122,15 @@ impl<'a> FilteredTables<'a> {
     }
 
     pub fn allocator(&self, row: AllocationOrMiss) -> Option<AllocatorIdx> {
-        row.number(&self.resources.allocator, &self.misses.allocator)
+        row.number(&self.origin.table.allocator, &self.misses.allocator)
     }
 
     pub fn time_ns(&self, row: AllocationOrMiss) -> Option<i64> {
-        row.number(&self.resources.opened_ns, &self.misses.time_ns)
+        row.number(&self.origin.table.opened_ns, &self.misses.time_ns)
     }
 
     pub fn size(&self, row: AllocationOrMiss) -> Option<i64> {
-        row.number(&self.resources.size, &self.misses.size)
+        row.number(&self.origin.table.size, &self.misses.size)
     }
 }
 

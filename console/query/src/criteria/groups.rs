@@ -5,11 +5,12 @@ use crate::criterion::Criterion;
 use handlescope_session::filter::Filter;
 use handlescope_session::values::TopN;
 
-/// Criteria that group handles and select the groups to show.
+/// Criteria that group handles or allocations and select the groups to show.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GroupCriteria {
-    /// `-GroupBy`: the columns, outermost first; empty for no groups.
-    pub by: Vec<GroupColumn>,
+    /// `-GroupBy`: the columns, outermost first. `None` for no groups: then objects are listed, and allocations have
+    /// totals or leaks with their own columns. Empty for a single sum of allocations.
+    pub by: Option<Vec<GroupColumn>>,
     /// `-MinCount`: minimum number of handles in a shown group.
     pub min_count: Option<u64>,
     /// `-Depth`: number of columns shown.
@@ -20,8 +21,8 @@ pub struct GroupCriteria {
     pub trims: StackTrims,
     /// `-ShowTime`: number of parts the time is divided into.
     pub buckets: Option<usize>,
-    /// Whether the handles of groups are kept, for everything that depends on their times.
-    pub keeps_handles: bool,
+    /// Whether the handles or allocations of groups are kept, for everything that depends on their times.
+    pub keeps_members: bool,
     /// Whether innermost groups that leak nothing are left out, with their handles.
     pub leaking: bool,
     /// `-SortBy`: what groups of each level are sorted by first; then by leaks.
@@ -29,28 +30,34 @@ pub struct GroupCriteria {
 }
 
 impl GroupCriteria {
+    /// Returns criteria for groups by these columns.
+    pub fn new(by: impl Into<Vec<GroupColumn>>) -> Self {
+        Self { by: Some(by.into()), ..Self::default() }
+    }
+
     /// Returns criteria for groups of one process, type and create stack, with their handles. Leaks and changes are
     /// computed from these.
     pub fn for_create_stacks() -> Self {
-        let by = vec![GroupColumn::Process, GroupColumn::Type, GroupColumn::CreateStack];
-        Self { by, keeps_handles: true, ..Self::default() }
+        let by = [GroupColumn::Process, GroupColumn::Type, GroupColumn::CreateStack];
+        Self { keeps_members: true, ..Self::new(by) }
     }
 
     /// Returns criteria that also group by object name: handles in a dump may have no stacks.
     pub fn for_dumps() -> Self {
         let mut groups = Self::for_create_stacks();
-        groups.by.push(GroupColumn::NamePattern);
+        groups.by.get_or_insert_default().push(GroupColumn::NamePattern);
         groups
     }
 
-    /// Whether the times of handles are needed besides their figures.
-    pub fn keeps_handles(&self) -> bool {
-        self.keeps_handles || self.buckets.is_some()
+    /// Whether the times of handles or allocations are needed besides their figures.
+    pub fn keeps_members(&self) -> bool {
+        self.keeps_members || self.buckets.is_some()
     }
 
     /// Whether any column needs stacks of openings, and of closes.
     pub fn needs_stacks(&self) -> (bool, bool) {
-        let has_any = |columns: &[GroupColumn]| self.by.iter().any(|by| columns.contains(by));
+        let has_any =
+            |columns: &[GroupColumn]| self.by.iter().flatten().any(|by| columns.contains(by));
         let of_opening = [GroupColumn::CreateStack, GroupColumn::Module, GroupColumn::Function];
         (has_any(&of_opening), has_any(&[GroupColumn::CloseStack]))
     }

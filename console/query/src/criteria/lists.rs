@@ -89,11 +89,6 @@ pub struct WhyCriteria {
 }
 
 impl WhyCriteria {
-    /// Whether processes are shown by executable name.
-    pub fn is_plain(&self) -> bool {
-        self.handles.plain_process_names || self.handles.with_identities
-    }
-
     /// Returns the criteria that select allocations, if any are meant.
     pub fn allocations(&self) -> Option<ObjectCriteria> {
         let owners = if self.owners.is_empty() { &self.handles.creator } else { &self.owners };

@@ -5,7 +5,6 @@ mod groups;
 mod lists;
 mod objects;
 mod processes;
-mod resources;
 
 pub use self::columns::{GroupColumn, GroupKey, KeyKind, StackNames};
 pub use self::groups::{GroupCriteria, StackTrims, Stat};
@@ -14,4 +13,3 @@ pub use self::lists::{
 };
 pub use self::objects::{CountOrder, MapMode, ObjectCriteria};
 pub use self::processes::{NewProcess, ProcessCriteria, ProcessListCriteria, ProcessOrder};
-pub use self::resources::{ResourceCriteria, kind_name};

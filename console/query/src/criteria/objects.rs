@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::columns::{GroupColumn, KeyKind};
 use super::groups::GroupCriteria;
 use super::processes::ProcessCriteria;
 use crate::criterion::{Criteria, Criterion, GivenCriterion, ValueSyntax, criteria, is_given};
@@ -91,6 +92,10 @@ pub struct ObjectCriteria {
     pub sums_suspect: bool,
     /// `-GroupBy` and its options.
     pub groups: GroupCriteria,
+    /// Whether allocations that are not grouped have both totals and leaks.
+    pub with_totals_and_leaks: bool,
+    /// Whether allocations are compared: their stacks are examined, and nothing is counted.
+    pub is_compared: bool,
 }
 
 impl ObjectCriteria {
@@ -102,6 +107,17 @@ impl ObjectCriteria {
         self.leak |= is_narrowed;
         self.leak_at_exit |= is_narrowed;
         self
+    }
+
+    /// Returns the same criteria with other groups, for which stacks are trimmed as before.
+    pub fn with_groups(&self, groups: GroupCriteria) -> Self {
+        let trims = self.groups.trims.clone();
+        Self { groups: GroupCriteria { trims, ..groups }, ..self.clone() }
+    }
+
+    /// Whether processes are shown by executable name, which identifies them.
+    pub fn is_plain(&self) -> bool {
+        self.plain_process_names || self.with_identities
     }
 
     /// Whether only leaks are requested.
@@ -139,6 +155,32 @@ impl ObjectCriteria {
     /// Returns the filter on the stack that freed an allocation.
     pub fn end_stack(&self) -> Option<&Filter> {
         self.free_stack.as_ref().or(self.destroy_stack.as_ref())
+    }
+
+    /// Whether leaked allocations are shown by the stacks that allocated them.
+    pub fn lists_leaked_allocations(&self) -> bool {
+        self.is_of_leaks() && self.groups.by.is_none()
+    }
+
+    /// Whether any groups of allocations share stacks.
+    pub fn has_stacks_of_allocations(&self) -> bool {
+        let has_leaks = self.with_totals_and_leaks && self.groups.by.is_none();
+        has_leaks
+            || self.columns_of_allocations().iter().any(|column| column.kind() == KeyKind::Stack)
+    }
+
+    /// Whether the frames of stacks of allocations are needed.
+    pub fn needs_frames_of_allocations(&self) -> bool {
+        self.is_compared || self.has_stacks_of_allocations() || self.tests_frames()
+    }
+
+    /// Returns the columns of the shown groups of allocations.
+    pub fn columns_of_allocations(&self) -> &[GroupColumn] {
+        match &self.groups.by {
+            Some(by) => by,
+            None if self.is_of_leaks() => &GroupColumn::LEAKS,
+            None => &GroupColumn::TOTALS,
+        }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use handlescope_model::StackIdx;
 
-use crate::acquired::{AcquisitionGroups, KeptSites, allocations_of_suspect, events_of_suspect};
+use crate::acquired::{AcquisitionGroups, KeptSites, allocations_of_suspect, handles_of_suspect};
 use crate::answer::TraceAnswer;
 use crate::context::Source;
-use crate::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
+use crate::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, StackTrims};
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use crate::groups::Groups;
@@ -93,7 +93,7 @@ impl<'a> ComparableAnswer<'a> for FileAnswer<'a> {
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
-        events_of_suspect(&self.file, id, &StackTrims::default())
+        handles_of_suspect(&self.file, id, &StackTrims::default())
     }
 
     fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
@@ -119,10 +119,8 @@ impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Vec<Self>, QueryError> {
-        let choice = ObjectCriteria { leak: leaking, leak_at_exit: leaking, ..of(criteria) };
-        let by = Some(Vec::new());
-        let compared =
-            ResourceCriteria { choice, by, is_compared: true, ..ResourceCriteria::default() };
+        let (leak, leak_at_exit) = (leaking, leaking);
+        let compared = ObjectCriteria { leak, leak_at_exit, is_compared: true, ..of(criteria) };
         resources(sources, &compared, names, cancel)
     }
 
@@ -131,13 +129,11 @@ impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
         criteria: &'f DiffCriteria,
         kept: KeptSites,
     ) -> Result<Option<AcquisitionGroups<'f>>, QueryError> {
-        let Some(origin) = self.origin() else { return Ok(None) };
-        AcquisitionGroups::from_allocations(origin, &of(criteria), false, kept)
+        AcquisitionGroups::from_allocations(self.origin(), &of(criteria), false, kept)
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
-        self.origin()
-            .map_or_else(|| Ok(SuspectRows::new(0)), |origin| allocations_of_suspect(origin, id))
+        allocations_of_suspect(self.origin(), id, SuspectRows::default())
     }
 
     fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {

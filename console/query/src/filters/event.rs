@@ -75,7 +75,7 @@ fn keep_opened(
 
 /// `-Suspect`: removes what other stacks, types and programs opened and closed.
 pub fn keep_suspect(file: &FileContext<'_>, selection: &mut Selection) -> Result<(), QueryError> {
-    let Some(rows) = &file.suspect_events else { return Ok(()) };
+    let Some(rows) = &file.suspect else { return Ok(()) };
     let numbering = file.objects.table.numbering;
     remove_events(file, selection, |event| {
         numbering.acquisition(event).is_some_and(|row| rows.has(row.row()))

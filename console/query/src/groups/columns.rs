@@ -68,7 +68,7 @@ impl<'a> HandleKeys<'a> {
         process_stacks: Option<&'a ProcessStacks<'a>>,
         has_partial: bool,
     ) -> Result<Self, QueryError> {
-        let (trace, by) = (file.trace, &criteria.groups.by);
+        let (trace, by) = (file.trace, criteria.groups.by.as_deref().unwrap_or_default());
         let has_any = |wanted: &[GroupColumn]| by.iter().any(|column| wanted.contains(column));
         let needs = criteria.groups.needs_stacks();
         let has_names = has_any(&[GroupColumn::Name, GroupColumn::NamePattern]);
@@ -82,8 +82,7 @@ impl<'a> HandleKeys<'a> {
         // Only then are there objects without handles.
         let has_bare = has_partial || file.objects.table.has_other_events();
         let creator = (has_processes && has_bare).then(|| events.processes()).transpose()?;
-        // The executable identifies a process.
-        let is_plain = criteria.plain_process_names || criteria.with_identities;
+        let is_plain = criteria.is_plain();
         Ok(Self {
             texts: RowTexts { file, stacks, names: trace.values(Names::name)?, is_plain },
             columns: by.iter().map(|column| (*column, Coder::default())).collect(),

@@ -67,15 +67,14 @@ impl GroupCut<'_> {
                 order.push((Reverse((first, rank)), number, index));
             }
         }
-        let TopN { take, skip } = self.top.unwrap_or(TopN { take: usize::MAX, skip: 0 });
-        let end = skip.saturating_add(take).min(order.len());
-        if end < order.len() {
+        let shown = self.top.map_or(0..order.len(), |top| top.range(order.len()));
+        if shown.end < order.len() {
             // The others need not be sorted.
-            order.select_nth_unstable(end);
-            order.truncate(end);
+            order.select_nth_unstable(shown.end);
+            order.truncate(shown.end);
         }
         order.sort_unstable();
-        let shown = order.get(skip.min(order.len())..).unwrap_or_default();
+        let shown = order.get(shown).unwrap_or_default();
         let handles: u64 = shown.iter().map(|(key, ..)| u64::from(key.0.1.handles)).sum();
         let shown: Vec<T> =
             shown.iter().filter_map(|(.., index)| groups.get(*index).cloned()).collect();

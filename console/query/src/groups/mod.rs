@@ -21,7 +21,6 @@ mod stats;
 mod timed;
 mod tree;
 
-pub use self::coder::Coder;
 pub use self::columns::name_pattern;
 pub use self::cut::GroupsLeftOut;
 pub use self::leaves::counting_sort;
@@ -97,7 +96,7 @@ impl Groups {
             )?,
             cancel: file.cancel,
         };
-        let mut by = criteria.groups.by.clone();
+        let mut by = criteria.groups.by.clone().unwrap_or_default();
         let mut tree = GroupTree::new(by.len());
         for (selection, is_beside) in selections().zip([false, true]) {
             counter.count(selection, is_beside, |part| tree.add(part))?;
@@ -126,7 +125,7 @@ impl Groups {
         )?;
         let info = file.trace.info()?;
         let (mut timed, mut last_ns) = (None, None);
-        if criteria.groups.keeps_handles() {
+        if criteria.groups.keeps_members() {
             let table = AcquisitionTable::load(file.trace, NeededColumns::HANDLES)?;
             timed = Some(TimedMembers { rows: handles, table });
             last_ns = file.trace.event_times()?.last_ns();

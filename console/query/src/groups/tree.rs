@@ -124,10 +124,9 @@ impl GroupTree {
     }
 
     /// Shows only some innermost groups and the groups they are in.
-    fn keep_rows(&mut self, TopN { take, skip }: TopN) {
+    fn keep_rows(&mut self, rows: TopN) {
         let leaves: Vec<NodeIdx> = self.leaves().collect();
-        let end = skip.saturating_add(take).min(leaves.len());
-        let kept = leaves.get(skip.min(end)..end).unwrap_or_default();
+        let kept = leaves.get(rows.range(leaves.len())).unwrap_or_default();
         self.rows_left_out = leaves.len() - kept.len();
         let kept: HashSet<NodeIdx> =
             kept.iter().flat_map(|leaf| self.with_parents(*leaf)).collect();
@@ -151,7 +150,7 @@ impl GroupTree {
         (times, leaking): (&HandleTimes, Option<&LeakingStacks<'_>>),
         cancel: &Cancel,
     ) -> Result<Vec<AcquisitionIdx>, Cancelled> {
-        let keeps_handles = cut.criteria.keeps_handles();
+        let keeps_handles = cut.criteria.keeps_members();
         let mut is_shown = vec![false; self.leaves.len()];
         if depth == self.levels {
             let parents = self

@@ -9,11 +9,11 @@ use rayon::prelude::*;
 
 use super::groups::{GroupingRequest, ResourceGroup, ResourceGroups};
 use crate::acquired::allocations_of_suspect;
-use crate::acquisition_table::{AcquisitionTable, AllocatorList, NeededColumns};
+use crate::acquisition_table::{AcquisitionTable, NeededColumns, kind_name};
 use crate::allocations::{AllocationSource, FilteredTables, PART, ResourceSelection, unreleased};
 use crate::answer::{About, Domain, TraceAnswer};
 use crate::context::Source;
-use crate::criteria::{GroupColumn, GroupKey, KeyKind, ResourceCriteria, kind_name};
+use crate::criteria::{GroupColumn, GroupKey, KeyKind, ObjectCriteria};
 use crate::error::QueryError;
 use crate::frame_names::{FrameNames, Frames};
 use crate::frame_view::ModuleBases;
@@ -30,21 +30,18 @@ use handlescope_session::trace::{Caveat, KindCounts, ResourceFacts};
 /// The allocations of one trace.
 pub struct ResourcesAnswer<'a> {
     pub about: About<'a>,
-    /// Sums by kind, allocator and process, if requested.
-    pub totals: Option<ResourceGroups>,
-    /// Allocations that were never freed, by stack, if requested.
-    pub unreleased: Option<ResourceGroups>,
-    /// The groups of `-GroupBy`, if requested.
+    /// The shown groups: those of `-GroupBy`, the leaks if only they were requested, or the totals. `None` if the
+    /// allocations are compared.
     pub groups: Option<ResourceGroups>,
+    /// If both totals and leaks were requested, those that are not in `groups`.
+    pub beside: Option<ResourceGroups>,
     /// The time range of the trace, if it has a clock.
     pub window: Option<TimeWindow>,
     /// Whether nothing that would be shown passed.
     is_without_match: bool,
     pub frames: Frames<'a>,
     suspect: Option<SuspectRows>,
-    allocators: Arc<AllocatorList>,
-    /// The table of allocations, if they are compared.
-    table: Option<Arc<AcquisitionTable>>,
+    table: Arc<AcquisitionTable>,
     processes: ProcessList,
 }
 
@@ -55,13 +52,13 @@ pub struct ResourcesAnswer<'a> {
 /// `cancel` asks to stop.
 pub fn resources<'a>(
     sources: &[Source<'a>],
-    criteria: &ResourceCriteria,
+    criteria: &ObjectCriteria,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<ResourcesAnswer<'a>>, QueryError> {
     let answer = |source| ResourcesAnswer::new(source, criteria, names, cancel);
     let mut answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
-    if let Some(id) = &criteria.choice.suspect {
+    if let Some(id) = &criteria.suspect {
         check(id, "allocations", answers.iter().filter_map(|answer| answer.suspect.as_ref()))?;
     }
     // A match in one trace is enough.
@@ -74,89 +71,82 @@ pub fn resources<'a>(
 impl<'a> ResourcesAnswer<'a> {
     pub fn new(
         source: &Source<'a>,
-        criteria: &ResourceCriteria,
+        criteria: &ObjectCriteria,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
         cancel.check()?;
         let trace = source.trace;
-        check_clock(trace, source.path, &criteria.choice)?;
+        check_clock(trace, source.path, criteria)?;
         let info = trace.info()?;
         let processes = ProcessList::load(trace)?;
-        let resources = AcquisitionTable::load(trace, NeededColumns::for_criteria(criteria))?;
-        let frames = if criteria.needs_frames() {
+        let table = AcquisitionTable::load(trace, NeededColumns::for_criteria(criteria))?;
+        let frames = if criteria.needs_frames_of_allocations() {
             Frames::load(trace, names, source.frames, source.system, cancel)?
         } else {
             Frames::none(trace, names, source.frames, cancel)?
         };
         let origin = AllocationSource {
             trace,
-            table: &resources,
+            table: &table,
             processes: &processes,
             frames: &frames,
             suspect: None,
             cancel,
         };
-        let suspect = criteria.choice.suspect.as_ref();
-        let suspect = suspect.map(|id| allocations_of_suspect(origin, id)).transpose()?;
+        let suspect = criteria.suspect.as_ref();
+        let suspect = suspect
+            .map(|id| allocations_of_suspect(origin, id, SuspectRows::default()))
+            .transpose()?;
         let origin = AllocationSource { suspect: suspect.as_ref(), ..origin };
         let tables = FilteredTables::load(origin)?;
-        let selection = ResourceSelection::new(&tables, &criteria.choice)?;
+        let selection = ResourceSelection::new(&tables, criteria)?;
         let (rows, misses) = (selection.allocations(&tables), selection.misses(&tables));
-        let request = GroupingRequest { tables: &tables, table: &resources, criteria, info: &info };
-        let unreleased = || unreleased(&resources, &rows, &criteria.choice);
-        let is_unreleased = criteria.choice.is_of_leaks();
+        let request = GroupingRequest { tables: &tables, criteria: &criteria.groups, info: &info };
         let window = info.has_clock().then(|| request.window());
-        let has_groups = criteria.by.is_some();
-        let has_totals = !has_groups && (criteria.with_totals_and_leaks || !is_unreleased);
-        let totals = has_totals.then(|| request.groups(&GroupColumn::TOTALS, &rows, &misses));
-        let has_leaks = !has_groups && (criteria.with_totals_and_leaks || is_unreleased);
-        let leaks = has_leaks.then(|| request.groups(&GroupColumn::LEAKS, &unreleased(), &[]));
-        let groups = |by: &Vec<GroupColumn>| {
-            if is_unreleased {
-                request.groups(by, &unreleased(), &[])
-            } else {
-                request.groups(by, &rows, &misses)
-            }
+        let is_of_leaks = criteria.is_of_leaks();
+        let has_both = criteria.with_totals_and_leaks && criteria.groups.by.is_none();
+        let leaked =
+            if is_of_leaks || has_both { unreleased(&table, &rows, criteria) } else { Vec::new() };
+        let of_leaked = |by: &[GroupColumn]| request.groups(by, &leaked, &[]);
+        let of_all = |by: &[GroupColumn]| request.groups(by, &rows, &misses);
+        let (by, is_counted) = (criteria.columns_of_allocations(), !criteria.is_compared);
+        let (groups, beside) = if is_of_leaks {
+            (is_counted.then(|| of_leaked(by)), has_both.then(|| of_all(&GroupColumn::TOTALS)))
+        } else {
+            (is_counted.then(|| of_all(by)), has_both.then(|| of_leaked(&GroupColumn::LEAKS)))
         };
-        let groups = criteria.by.as_ref().map(groups).transpose()?;
         let mut caveats = Caveat::for_losses(trace, "allocations, frees and leaks")?;
-        let is_without_match = if is_unreleased {
-            unreleased().is_empty()
+        let is_without_match = if is_of_leaks {
+            leaked.is_empty()
         } else {
             rows.is_empty() && !misses.iter().any(|row| tables.misses.is_orphan_free(*row))
         };
-        let no_match = is_without_match.then(|| selection.no_match(&tables, &criteria.choice));
+        let no_match = is_without_match.then(|| selection.no_match(&tables, criteria));
         let no_match = no_match.transpose()?.flatten();
         let no_match = no_match.map(|no_match| no_match.with_recorded_time(trace)).transpose()?;
         let facts = facts(&tables, criteria, &rows, &misses);
         caveats.extend(Caveat::for_resources(trace, &facts)?);
         caveats.extend(Caveat::for_missing_symbols(&selection.needs_symbols));
-        let stacks = || Ok(resources.stacks_of_processes());
+        let stacks = || Ok(table.stacks_of_processes());
         caveats.extend(unnamed_methods::caveat(trace, &frames, &processes, stacks)?);
         let bases = ModuleBases::load(trace)?;
         Ok(Self {
             about: About { caveats, no_match, bases, ..About::new(source, cancel)? },
-            totals: totals.transpose()?,
-            unreleased: leaks.transpose()?,
-            groups,
+            groups: groups.transpose()?,
+            beside: beside.transpose()?,
             window,
             is_without_match,
             suspect,
-            allocators: Arc::clone(&resources.allocators),
-            table: criteria.is_compared.then_some(resources),
+            table,
             processes,
             frames,
         })
     }
 
-    /// Returns the groups that a table shows: those of `-GroupBy`, the leaks if only they were requested, or the
-    /// totals.
-    pub fn shown(&self, criteria: &ResourceCriteria) -> Option<&ResourceGroups> {
-        if criteria.shows_leaks() {
-            return self.unreleased.as_ref();
-        }
-        self.groups.as_ref().or(self.totals.as_ref())
+    /// Returns the shown groups, one by one.
+    pub fn shown_groups(&self) -> impl Iterator<Item = &ResourceGroup> {
+        self.groups.iter().flat_map(|groups| &groups.rows)
     }
 
     /// Returns the representative frame of a stack.
@@ -166,7 +156,7 @@ impl<'a> ResourcesAnswer<'a> {
 
     /// Returns the first allocator of a group, if its allocators have anything in common.
     pub fn allocator_of(&self, group: &ResourceGroup) -> Option<&Allocator> {
-        self.allocators.get(group.allocator?)
+        self.table.allocators.get(group.allocator?)
     }
 
     /// Returns the kind that the allocations of a group share.
@@ -192,16 +182,16 @@ impl<'a> ResourcesAnswer<'a> {
         process.or_else(|| Some(self.processes.owner(None, Some(allocator.pid?))))
     }
 
-    /// Returns where the allocations are read from, if they are compared.
-    pub fn origin(&self) -> Option<AllocationSource<'_>> {
-        Some(AllocationSource {
+    /// Returns where the allocations are read from. For a comparison, it has all that groups of them need.
+    pub fn origin(&self) -> AllocationSource<'_> {
+        AllocationSource {
             trace: self.about.trace,
-            table: self.table.as_ref()?,
+            table: &self.table,
             processes: &self.processes,
             frames: &self.frames,
             suspect: None,
             cancel: self.about.cancel,
-        })
+        }
     }
 
     /// Returns the value that the allocations of a group share in a column.
@@ -230,7 +220,7 @@ impl<'a> ResourcesAnswer<'a> {
 
     /// Returns all groups of the answer.
     fn all_groups(&self) -> impl Iterator<Item = &ResourceGroups> {
-        [&self.totals, &self.unreleased, &self.groups].into_iter().flatten()
+        [&self.groups, &self.beside].into_iter().flatten()
     }
 }
 
@@ -273,15 +263,15 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
 /// Collects the facts that caveats are based on.
 fn facts(
     tables: &FilteredTables<'_>,
-    criteria: &ResourceCriteria,
+    criteria: &ObjectCriteria,
     rows: &[AcquisitionIdx],
     misses: &[ResourceMissIdx],
 ) -> ResourceFacts {
     let requested = ResourceKind::ALL
         .into_iter()
-        .filter(|kind| criteria.choice.kinds().is_none_or(|filter| filter.matches(kind.name())));
+        .filter(|kind| criteria.kinds().is_none_or(|filter| filter.matches(kind.name())));
     let mut facts = ResourceFacts::new(requested.collect());
-    for allocator in tables.allocators.rows() {
+    for allocator in tables.origin.table.allocators.rows() {
         let process = allocator.process.map(|row| tables.origin.processes.get(row));
         facts.add_allocator(allocator, process.map(|process| process.start_ns));
     }
@@ -293,17 +283,16 @@ fn facts(
 
 /// Counts the allocations of each kind, and those without a stack.
 fn allocations(tables: &FilteredTables<'_>, rows: &[AcquisitionIdx]) -> KindCounts {
-    let FilteredTables { resources, allocators, .. } = *tables;
+    let table = tables.origin.table;
     let kinds: Vec<usize> =
-        allocators.rows().iter().map(|allocator| allocator.kind as usize).collect();
+        table.allocators.rows().iter().map(|allocator| allocator.kind as usize).collect();
     let counts = rows.par_chunks(PART).map(|rows| {
         let mut counts = KindCounts::default();
         for row in rows.iter().map(|row| row.row()) {
-            let kind =
-                resources.allocator.get(row).and_then(|allocator| kinds.get(allocator.row()));
+            let kind = table.allocator.get(row).and_then(|allocator| kinds.get(allocator.row()));
             if let Some((count, without_stack)) = kind.and_then(|kind| counts.get_mut(*kind)) {
                 *count += 1;
-                *without_stack += u64::from(resources.opened_stack.get(row).is_none());
+                *without_stack += u64::from(table.opened_stack.get(row).is_none());
             }
         }
         counts

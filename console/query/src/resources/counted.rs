@@ -98,7 +98,7 @@ impl Counter<'_> {
     }
 
     fn add(&self, resource: AcquisitionIdx, group: u32, counts: &mut CountedGroups) {
-        let (table, row) = (self.tables.resources, resource.row());
+        let (table, row) = (self.tables.origin.table, resource.row());
         let end = table.end_of_allocation(resource);
         let (size, time_ns) = (table.size.get(row).unwrap_or_default(), table.opened_ns.get(row));
         let first_part = table.first_part(resource);
@@ -132,8 +132,7 @@ impl Counter<'_> {
     }
 
     fn kind(&self, resource: AcquisitionIdx) -> u32 {
-        let allocator = self.tables.allocator(AllocationOrMiss::Allocation(resource));
-        let allocator = allocator.and_then(|allocator| self.tables.allocators.get(allocator));
+        let allocator = self.tables.origin.table.allocator_of(resource);
         allocator.map_or(sentinel(), |allocator| allocator.kind)
     }
 

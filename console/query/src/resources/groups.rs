@@ -11,10 +11,9 @@ use rayon::prelude::*;
 use super::counted::{CountedGroups, Counter};
 use super::keys::{ResourceKeys, bytes};
 use super::stats::ResourceStats;
-use crate::acquisition_table::AcquisitionTable;
 use crate::allocations::FilteredTables;
 use crate::amounts::Amount;
-use crate::criteria::{GroupColumn, ResourceCriteria};
+use crate::criteria::{GroupColumn, GroupCriteria};
 use crate::error::QueryError;
 use crate::groups::{TimedGroup, TimedMembers, counting_sort};
 use crate::growth::TimeWindow;
@@ -38,11 +37,9 @@ pub struct ResourceGroups {
 
 impl ResourceGroups {
     /// Keeps some of the rows in order and counts the others.
-    pub fn cut(&mut self, TopN { take, skip }: TopN) {
+    pub fn cut(&mut self, top: TopN) {
         let before = self.rows.len();
-        let end = skip.saturating_add(take);
-        self.rows.truncate(end);
-        self.rows.drain(..skip.min(self.rows.len()));
+        self.rows = self.rows.drain(top.range(before)).collect();
         self.left_out += before - self.rows.len();
     }
 
@@ -103,8 +100,7 @@ impl ResourceGroup {
 /// A request to one trace.
 pub struct GroupingRequest<'a> {
     pub tables: &'a FilteredTables<'a>,
-    pub table: &'a Arc<AcquisitionTable>,
-    pub criteria: &'a ResourceCriteria,
+    pub criteria: &'a GroupCriteria,
     pub info: &'a TraceInfo,
 }
 
@@ -116,8 +112,7 @@ impl GroupingRequest<'_> {
         rows: &[AcquisitionIdx],
         misses: &[ResourceMissIdx],
     ) -> Result<ResourceGroups, QueryError> {
-        let keys =
-            ResourceKeys::load(self.tables, by, &self.criteria.choice.groups.trims, rows, misses)?;
+        let keys = ResourceKeys::load(self.tables, by, &self.criteria.trims, rows, misses)?;
         let parts = self.criteria.buckets.filter(|_| self.info.has_clock());
         let keeps_members = parts.is_some() || self.criteria.keeps_members;
         let counter = Counter { keys: &keys, tables: self.tables, keeps_members };
@@ -150,7 +145,7 @@ impl GroupingRequest<'_> {
         let mut groups: Vec<ResourceGroup> = groups.collect();
         let timed = keeps_members.then(|| TimedMembers {
             rows: members.into_iter().map(AcquisitionIdx).collect(),
-            table: Arc::clone(self.table),
+            table: Arc::clone(self.tables.origin.table),
         });
         if let Some((timed, parts)) = timed.as_ref().zip(parts) {
             let window = self.window();
@@ -170,7 +165,7 @@ impl GroupingRequest<'_> {
 
     /// Returns the time range of the trace.
     pub fn window(&self) -> TimeWindow {
-        recorded(self.info, self.tables.resources.last_opened_ns().unwrap_or_default())
+        recorded(self.info, self.tables.origin.table.last_opened_ns().unwrap_or_default())
     }
 }
 

@@ -1,13 +1,13 @@
 //! What allocations are grouped by: a code in each column. Texts are looked up only for output.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use handlescope_model::tables::{Acquisitions, Allocator, ResourceMisses};
+use handlescope_model::tables::{Acquisitions, ResourceMisses};
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx, StackIdx, sentinel};
 
+use crate::acquisition_table::{AllocatorList, kind_name};
 use crate::allocations::{AllocationOrMiss, FilteredTables};
-use crate::criteria::{GroupColumn, KeyKind, StackTrims, kind_name};
+use crate::criteria::{GroupColumn, KeyKind, StackTrims};
 use crate::error::QueryError;
 use crate::stacks::StackSet;
 use crate::trimmed_stacks::TrimmedStacks;
@@ -48,7 +48,7 @@ impl<'a> ResourceKeys<'a> {
         misses: &[ResourceMissIdx],
     ) -> Result<Self, QueryError> {
         let trace = tables.origin.trace;
-        let (codes, first_allocators) = allocator_codes(tables.allocators.rows(), by);
+        let (codes, first_allocators) = allocator_codes(&tables.origin.table.allocators, by);
         let stacks = compared_stacks(tables, by, trims, rows, misses)?.map(Arc::new);
         let mut keys = Self {
             columns: Vec::new(),
@@ -65,11 +65,9 @@ impl<'a> ResourceKeys<'a> {
                     keys.add(of, move |row| Some(callers.get(row.allocation()?.row())?.0));
                 }
                 GroupColumn::Thread => {
-                    let tids = [
-                        trace.values(Acquisitions::opened_tid)?,
-                        trace.values(ResourceMisses::tid)?,
-                    ];
-                    keys.add(of, move |row| row.get(&tids));
+                    let tids = trace.values(Acquisitions::opened_tid)?;
+                    let misses = trace.values(ResourceMisses::tid)?;
+                    keys.add(of, move |row| row.number(&tids, &misses));
                 }
                 GroupColumn::End => {
                     let ends = trace.values(Acquisitions::end)?;
@@ -97,7 +95,7 @@ impl<'a> ResourceKeys<'a> {
             };
             keys.add(None, move |row| {
                 let allocator = tables.allocator(row).filter(|_| is_of_one_process(row))?;
-                let process = tables.allocators.get(allocator)?.process;
+                let process = tables.origin.table.allocators.get(allocator)?.process;
                 Some(tables.origin.frames.owner_of_code(process)?.0)
             });
         }
@@ -154,33 +152,30 @@ fn stack_in(
     column: GroupColumn,
     row: AllocationOrMiss,
 ) -> Option<StackIdx> {
-    let FilteredTables { resources, misses, .. } = tables;
+    let (table, misses) = (tables.origin.table, &tables.misses);
     match (column, row) {
         (GroupColumn::CreateStack, AllocationOrMiss::Allocation(row)) => {
-            resources.opened_stack.get(row.row())
+            table.opened_stack.get(row.row())
         }
-        (_, AllocationOrMiss::Allocation(row)) => resources.ended_stack.get(row.row()),
+        (_, AllocationOrMiss::Allocation(row)) => table.ended_stack.get(row.row()),
         (GroupColumn::CreateStack, AllocationOrMiss::Miss(_)) => None,
         (_, AllocationOrMiss::Miss(row)) => misses.stack.get(row.row()),
     }
 }
 
 /// Returns a code for each allocator by everything about it that groups share, and the first allocator for each code.
-fn allocator_codes(allocators: &[Allocator], by: &[GroupColumn]) -> (Vec<u32>, Vec<AllocatorIdx>) {
+fn allocator_codes(
+    allocators: &AllocatorList,
+    by: &[GroupColumn],
+) -> (Vec<u32>, Vec<AllocatorIdx>) {
     let has = |column| by.contains(&column);
-    let (mut codes, mut firsts) = (HashMap::new(), Vec::new());
-    let codes = (0..).zip(allocators).map(|(row, allocator)| {
-        let shared = (
+    let (codes, mut firsts) = allocators.codes_by(|allocator| {
+        (
             has(GroupColumn::Kind).then(|| kind_name(allocator.kind)),
             has(GroupColumn::Allocator).then_some(&allocator.name),
             has(GroupColumn::Process).then_some((allocator.process, allocator.pid)),
-        );
-        *codes.entry(shared).or_insert_with(|| {
-            firsts.push(AllocatorIdx(row));
-            firsts.len() as u32 - 1
-        })
+        )
     });
-    let codes = codes.collect();
     if by.iter().all(|column| OTHER_COLUMNS.contains(column)) {
         // A group over all allocators has none.
         firsts.clear();

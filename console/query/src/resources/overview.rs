@@ -5,7 +5,7 @@ use super::groups::ResourceGroup;
 use super::stats::ResourceStats;
 use crate::allocations::allocated_kinds;
 use crate::context::Source;
-use crate::criteria::{GroupColumn, ObjectCriteria, ResourceCriteria};
+use crate::criteria::{GroupColumn, GroupCriteria, ObjectCriteria};
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use handlescope_session::cancel::Cancel;
@@ -37,10 +37,7 @@ impl AllocatedKind {
 
 impl ResourcesAnswer<'_> {
     pub fn groups_of<'g>(&'g self, kind: &'g str) -> impl Iterator<Item = &'g ResourceGroup> {
-        self.groups
-            .iter()
-            .flat_map(|groups| &groups.rows)
-            .filter(move |group| self.kind(group) == Some(kind))
+        self.shown_groups().filter(move |group| self.kind(group) == Some(kind))
     }
 }
 
@@ -59,11 +56,9 @@ pub fn allocations_overview<'a>(
         return Ok(None);
     }
     let answer = |by: &[GroupColumn], keeps_members: bool| {
-        let (choice, by) = (criteria.clone(), Some(by.to_vec()));
-        let criteria =
-            ResourceCriteria { choice, by, keeps_members, ..ResourceCriteria::default() };
+        let groups = GroupCriteria { keeps_members, ..GroupCriteria::new(by) };
         // The requested suspect may be one of handles.
-        ResourcesAnswer::new(source, &criteria, names, cancel)
+        ResourcesAnswer::new(source, &criteria.with_groups(groups), names, cancel)
     };
     let groups = answer(&GroupColumn::DRAWN, false)?;
     let kinds: Vec<AllocatedKind> = kinds_of_trace

@@ -38,7 +38,7 @@ use super::acquired::{AcquisitionGroups, KeptSites, ProgramGroup, allocations_of
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::allocations::{AllocationSource, FilteredTables, ResourceSelection};
 use super::context::{FileContext, Source};
-use super::criteria::{GroupCriteria, ObjectCriteria, PickedSuspect, WhyCriteria};
+use super::criteria::{GroupCriteria, PickedSuspect, WhyCriteria};
 use super::error::QueryError;
 use super::filters::event::keep_owners;
 use super::frame_names::FrameNames;
@@ -97,11 +97,10 @@ pub fn why<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<WhyAnswer<'a>>, QueryError> {
-    let trims = criteria.handles.groups.trims.clone();
     // The owners of other handles show which processes could have been meant.
     let leaking = !criteria.with_every_group && criteria.owners.is_empty();
-    let groups = GroupCriteria { trims, leaking, ..GroupCriteria::for_create_stacks() };
-    let object_criteria = ObjectCriteria { groups, ..criteria.handles.clone() };
+    let groups = GroupCriteria { leaking, ..GroupCriteria::for_create_stacks() };
+    let object_criteria = criteria.handles.with_groups(groups);
     let mut files = unchecked_object_ref(sources, &object_criteria, names, cancel)?.files;
     let is_read = criteria.handles.suspect.is_some() || criteria.allocations().is_some();
     // Causes of leaks name stacks that free.
@@ -112,19 +111,21 @@ pub fn why<'a>(
         .collect::<Result<Vec<Option<Arc<AcquisitionTable>>>, QueryError>>()?;
     if let Some(id) = &criteria.handles.suspect {
         for (FileAnswer { file, .. }, table) in files.iter_mut().zip(&tables) {
-            let origin = table.as_ref().and_then(|table| AllocationSource::new(file, table));
-            let rows = origin.map(|origin| allocations_of_suspect(origin, id));
-            file.suspect_allocations = rows.transpose()?;
+            let mut rows = file.suspect.take().unwrap_or_default();
+            if let Some(table) = table
+                && let Some(origin) = AllocationSource::new(file, table)
+            {
+                rows = allocations_of_suspect(origin, id, rows)?;
+            }
+            file.suspect = Some(rows);
         }
-        let rows = files.iter().flat_map(|FileAnswer { file, .. }| {
-            file.suspect_events.iter().chain(&file.suspect_allocations)
-        });
+        let rows = files.iter().filter_map(|answer| answer.file.suspect.as_ref());
         check(id, "handles or allocations", rows)?;
     }
     if !criteria.owners.is_empty() {
-        note_owners(&mut files, &criteria.owners, criteria.is_plain());
+        note_owners(&mut files, &criteria.owners, criteria.handles.is_plain());
         for FileAnswer { file, selection, totals, .. } in &mut files {
-            keep_owners(&criteria.owners, criteria.is_plain(), file, selection)?;
+            keep_owners(&criteria.owners, criteria.handles.is_plain(), file, selection)?;
             *totals = Totals::new(file, selection)?;
         }
     }
@@ -193,7 +194,7 @@ impl<'a> WhyAnswer<'a> {
         let mut allocation_count = 0;
         let origin = table.and_then(|table| AllocationSource::new(&file.file, table));
         if let Some((origin, chosen)) = origin.zip(criteria.allocations())
-            && let (is_plain, kept) = (criteria.is_plain(), KeptSites::Leaking)
+            && let (is_plain, kept) = (criteria.handles.is_plain(), KeptSites::Leaking)
             && let Some(allocations) =
                 AcquisitionGroups::from_allocations(origin, &chosen, is_plain, kept)?
         {
@@ -234,7 +235,8 @@ impl<'a> WhyAnswer<'a> {
         }
         let caveats = file.about.caveats.len();
         let FileContext { trace, processes, .. } = &file.file;
-        let zombies = ZombieSummary::load(trace, processes, &criteria.owners, criteria.is_plain())?;
+        let zombies =
+            ZombieSummary::load(trace, processes, &criteria.owners, criteria.handles.is_plain())?;
         let mut answer = Self {
             file,
             suspects,
@@ -301,7 +303,7 @@ fn suspects_of_handles(
     criteria: &WhyCriteria,
     frame_names: &dyn FrameNames,
 ) -> Result<(Vec<Suspect>, usize, Vec<NotCounted>), QueryError> {
-    let (groups, is_plain) = (file.groups.as_ref(), criteria.is_plain());
+    let (groups, is_plain) = (file.groups.as_ref(), criteria.handles.is_plain());
     let owners = &criteria.owners;
     let Some(handles) =
         AcquisitionGroups::from_handles(&file.file, groups, owners, is_plain, false)

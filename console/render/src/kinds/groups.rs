@@ -40,7 +40,7 @@ fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns<'a,
             GroupRow::keys,
         )
         .inner(key_members(Domain::Handles));
-    for column in criteria.by.iter().copied().filter(|_| !is_document) {
+    for column in criteria.by.iter().flatten().copied().filter(|_| !is_document) {
         let (name, help) = (column.word(), column.help(Domain::Handles));
         if column.kind() == KeyKind::Number {
             columns.add(name, help, move |row| row.number(column)).rows_only()
@@ -175,7 +175,7 @@ pub fn group_document<'a>() -> Columns<'a, GroupsHead<'a>> {
     document.files(AS_IN_OBJECT_REF);
     document
         .member("group_by", "the columns as typed, at most `-Depth` of them", |of| {
-            of.rest.2.by.iter().map(|column| column.word()).collect::<Vec<_>>()
+            of.rest.2.by.iter().flatten().map(|column| column.word()).collect::<Vec<_>>()
         })
         .for_programs();
     document.rows("groups", "the groups, see below");

@@ -29,7 +29,7 @@ pub fn object_ref(
     out: &mut dyn Write,
 ) -> Result<(), OutputError> {
     let criteria = &style.criteria.groups;
-    if let Some(column) = options.sort_by.as_ref().filter(|_| criteria.by.is_empty()) {
+    if let Some(column) = options.sort_by.as_ref().filter(|_| criteria.by.is_none()) {
         for file in &mut answer.files {
             sort(file, column)?;
         }
@@ -37,7 +37,7 @@ pub fn object_ref(
     if let Some(top) = style.criteria.top {
         answer.files.iter_mut().try_for_each(|file| file.cut(top))?;
     }
-    let (format, is_grouped) = (options.format(), !criteria.by.is_empty());
+    let (format, is_grouped) = (options.format(), criteria.by.is_some());
     if is_grouped && format != Format::Text {
         let mut table = groups(&answer, style, options.is_document())?;
         table.choose(options)?;

@@ -61,12 +61,12 @@ impl FlameGraph {
     pub fn from_allocations(answers: &[ResourcesAnswer<'_>], by_count: bool) -> Self {
         let amounts = answers
             .iter()
-            .filter_map(|answer| answer.groups.as_ref())
-            .flat_map(|groups| groups.rows.iter().map(|group| group.stats.unreleased()));
+            .flat_map(|answer| answer.shown_groups())
+            .map(|group| group.stats.unreleased());
         let measure = if by_count { Measure::Allocations } else { Measure::new(amounts) };
         let files = answers.iter().map(|answer| {
-            let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
-            FoldedFile::new(answer.about.path, folded_leaks(answer, groups, measure))
+            let stacks = folded_leaks(answer, answer.shown_groups(), measure);
+            FoldedFile::new(answer.about.path, stacks)
         });
         let files: Vec<FoldedFile> = files.collect();
         let (title, subtitle) =

@@ -137,9 +137,7 @@ impl<'a> Allocations<'a> {
     /// Returns the groups of a trace in the order of the answer, except groups with frees only.
     fn from_answer(answer: &'a ResourcesAnswer<'a>) -> impl Iterator<Item = Self> {
         answer
-            .groups
-            .iter()
-            .flat_map(|groups| &groups.rows)
+            .shown_groups()
             .filter(|group| group.stats.allocated.count > 0)
             .map(move |group| Allocations { answer, group })
     }

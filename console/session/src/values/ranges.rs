@@ -1,7 +1,7 @@
 //! Values of options: ranges with units, numbers, limits, and suspect ids.
 
 use std::fmt;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use super::ValueError;
 use handlescope_model::stable_hash::name_of;
@@ -103,6 +103,12 @@ impl TopN {
             usize::try_from(whole(text)?).map_err(|_| ValueError::TooLarge { value: text.into() })
         };
         Ok(TopN { take: rows(take)?, skip: skip.map_or(Ok(0), rows)? })
+    }
+
+    /// Returns which of `count` rows to show.
+    pub fn range(self, count: usize) -> Range<usize> {
+        let end = self.skip.saturating_add(self.take).min(count);
+        self.skip.min(end)..end
     }
 }
 

@@ -3,7 +3,7 @@
 use super::of_fleet::FleetGroupsArgs;
 use crate::shared::fields;
 use handlescope_fleet::FleetChoice;
-use handlescope_query::{CountOrder, ObjectCriteria, ProcessCriteria, StackTrims};
+use handlescope_query::{CountOrder, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims};
 use handlescope_render::output::COLUMNS;
 use handlescope_render::{self as render, ObjectRefStyle, OutputOptions};
 use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
@@ -28,6 +28,7 @@ pub struct ObjectRefArgs {
 
 fields!(ObjectRefArgs {
     criteria.stacks: StackDisplayArgs,
+    criteria.groups: GroupCriteria,
     criteria.groups.trims: StackTrims,
     criteria.creator: ProcessCriteria,
     display: DisplayArgs,
@@ -37,7 +38,7 @@ fields!(ObjectRefArgs {
 impl ObjectRefArgs {
     /// Whether objects are listed, and not counted or grouped.
     pub fn lists_objects(&self) -> bool {
-        self.criteria.groups.by.is_empty() && self.criteria.count_by.is_none()
+        self.criteria.groups.by.is_none() && self.criteria.count_by.is_none()
     }
 
     /// Returns the first option about groups, if the line does not ask for groups.
@@ -55,7 +56,7 @@ impl ObjectRefArgs {
             groups.buckets.map(|_| "-ShowTime"),
             (output.columns != ColumnChoice::Fitting).then_some(COLUMNS),
         ];
-        options.into_iter().flatten().find(|_| groups.by.is_empty())
+        options.into_iter().flatten().find(|_| groups.by.is_none())
     }
 
     /// Returns the order of totals; `None` if `-SortBy` names a column that they do not have.

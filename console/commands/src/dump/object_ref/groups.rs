@@ -1,17 +1,12 @@
 //! Options about groups of handles.
 
 use super::args::ObjectRefArgs;
-use crate::shared::choice::{add_columns, fold_stack_option, stack_from_option};
+use crate::shared::choice::{
+    add_columns, fold_stack_option, saturated, show_time_option, stack_from_option,
+};
 use handlescope_query::{Domain, GroupColumn};
-use handlescope_session::grammar::value::{MAYBE_NUMBER, NUMBER, TOP, ValueKind, WORDS};
+use handlescope_session::grammar::value::{NUMBER, TOP, ValueKind, WORDS};
 use handlescope_session::grammar::{Opt, to};
-
-/// Default number of time intervals.
-const BUCKETS: usize = 12;
-
-fn saturated(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
-}
 
 /// Options for groups instead of objects.
 pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
@@ -29,7 +24,7 @@ pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
             ValueKind { words: || GroupColumn::words(Domain::Handles), ..WORDS },
             |args, indices| {
                 add_columns(
-                    &mut args.criteria.groups.by,
+                    args.criteria.groups.by.get_or_insert_default(),
                     &GroupColumn::of(Domain::Handles),
                     &indices,
                 );
@@ -61,15 +56,11 @@ pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
     },
     fold_stack_option("-GroupBy createstack -FoldStack *!std::*"),
     stack_from_option("-GroupBy createstack -StackFrom *leaky::*"),
-    Opt {
-        names: &["-ShowTime"],
-        help: "show open handles of each group over time, in N parts of the trace",
-        details: "As bars and numbers: handles opened and not yet closed at the end of each part. \
+    show_time_option(
+        "show open handles of each group over time, in N parts of the trace",
+        "As bars and numbers: handles opened and not yet closed at the end of each part. \
              Handles from before the trace are not included. Growth: steady with its rate, burst, \
              once, balanced, or short if too few to judge; see .help growth.",
-        example: "-GroupBy type -ShowTime 24",
-        take: to(&(MAYBE_NUMBER, |args, number| {
-            args.criteria.groups.buckets = Some(number.map_or(BUCKETS, saturated));
-        })),
-    },
+        "-GroupBy type -ShowTime 24",
+    ),
 ];

@@ -113,7 +113,7 @@ impl Command for ObjectRef {
 
 /// Checks whether the options about groups fit the other options.
 fn check_groups(args: &ObjectRefArgs, output: &OutputOptions) -> Result<(), ParseError> {
-    if args.criteria.groups.by.is_empty() {
+    if args.criteria.groups.by.is_none() {
         return Ok(());
     }
     let conflict = |option, reason| Err(ParseError::Conflict { option, other: "-GroupBy", reason });

@@ -7,7 +7,7 @@ pub use self::options::ResourceArgs;
 use self::options::OPTIONS;
 use crate::shared::write_caveats;
 use crate::{Command, CommandError, DumpContext, SharedArgs, Signature, Tabular};
-use handlescope_query::{self as query, GroupColumn, ObjectCriteria, ResourceCriteria};
+use handlescope_query::{self as query, ObjectCriteria};
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::grammar::{Example, OptionGroup, ParseError};
 
@@ -27,10 +27,9 @@ impl Command for Resource {
     const OPTIONS: &'static [OptionGroup<ResourceArgs>] = OPTIONS;
 
     const TABLE: Option<Tabular> = Some(Tabular::new(|| {
-        let names = |criteria: ResourceCriteria| render::resource_columns(&criteria, true).names();
-        let mut columns = names(ResourceCriteria::default());
-        let choice = ObjectCriteria { leak: true, ..ObjectCriteria::default() };
-        let unreleased = names(ResourceCriteria { choice, ..ResourceCriteria::default() });
+        let names = |criteria: ObjectCriteria| render::resource_columns(&criteria, true).names();
+        let mut columns = names(ObjectCriteria::default());
+        let unreleased = names(ObjectCriteria { leak: true, ..ObjectCriteria::default() });
         columns.extend(
             unreleased.into_iter().filter(|name| !columns.contains(name)).collect::<Vec<_>>(),
         );
@@ -38,7 +37,7 @@ impl Command for Resource {
     }));
 
     fn check(args: &ResourceArgs, _: &SharedArgs) -> Result<(), ParseError> {
-        if args.total.is_some() && !args.by.is_empty() {
+        if args.total.is_some() && args.criteria.groups.by.is_some() {
             let (option, other) = ("-ShowTotal", "-GroupBy");
             return Err(ParseError::Conflict { option, other, reason: "both count; choose one" });
         }
@@ -47,23 +46,23 @@ impl Command for Resource {
 
     fn answer(args: &ResourceArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let output = &dump.shared.output;
-        let mut criteria = args.criteria.clone();
-        criteria.choice = criteria.choice.narrowed_to_leaks_of_suspect();
+        let mut criteria = args.criteria.clone().narrowed_to_leaks_of_suspect();
         criteria.with_totals_and_leaks = output.is_document();
-        let by = Some(args.by.clone()).filter(|by| !by.is_empty());
-        criteria.by = args.total.map(<[GroupColumn]>::to_vec).or(by);
-        criteria.buckets = args.buckets.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
-        let trims = &criteria.choice.groups.trims;
-        if let Some(criterion) = trims.criterion().filter(|_| !criteria.has_stacks()) {
+        if let Some(total) = args.total {
+            criteria.groups.by = Some(total.to_vec());
+        }
+        let trims = &criteria.groups.trims;
+        if let Some(criterion) = trims.criterion().filter(|_| !criteria.has_stacks_of_allocations())
+        {
             let option = render::option(criterion);
             dump.messages.note(format_args!(
                 "note: {option} has no effect without -Leak, -LeakAtExit or -GroupBy with a stack"
             ));
         }
-        if let Some(option) = criteria.choice.stacks.option_without_stacks() {
+        if let Some(option) = criteria.stacks.option_without_stacks() {
             dump.messages.note(format_args!("note: {option} has no effect without -ShowStack"));
         }
-        dump.note_stacks_beside_columns(criteria.choice.stacks);
+        dump.note_stacks_beside_columns(criteria.stacks);
         let mut answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
         for answer in &answers {
             write_caveats(answer, dump.session, dump.messages);
@@ -74,7 +73,7 @@ impl Command for Resource {
         // A document has no sums over all groups, but it has all stacks of the groups it shows. So drop the other
         // groups first.
         let is_cut_first =
-            output.is_document() && criteria.by.is_some() && output.sort_by.is_none();
+            output.is_document() && criteria.groups.by.is_some() && output.sort_by.is_none();
         if let Some(top) = output.top.take_if(|_| is_cut_first) {
             let groups = answers.iter_mut().filter_map(|answer| answer.groups.as_mut());
             groups.for_each(|groups| groups.cut(top));
@@ -87,9 +86,9 @@ impl Command for Resource {
 }
 
 /// Returns the column that `-SortBy` means: `count` and `bytes` are those of unfreed allocations.
-fn column(criteria: &ResourceCriteria, word: Option<&str>) -> Option<String> {
+fn column(criteria: &ObjectCriteria, word: Option<&str>) -> Option<String> {
     let word = word?;
-    let is_unreleased = criteria.shows_leaks();
+    let is_unreleased = criteria.lists_leaked_allocations();
     let names = [("count", "leaked"), ("bytes", "leaked_bytes")];
     let alias = names.iter().find(|(name, _)| word.eq_ignore_ascii_case(name));
     let column = alias.filter(|_| !is_unreleased).map_or(word, |(_, column)| *column);

@@ -2,15 +2,17 @@
 
 use crate::shared::choice::{
     add_columns, command_line_option, fold_stack_option, kind_option, new_process_option,
-    process_option, show_address_option, show_line_option, show_stack_option, stack_from_option,
-    suspect_option, time_digits_option, time_format_option, time_option,
+    process_option, show_address_option, show_line_option, show_stack_option, show_time_option,
+    stack_from_option, suspect_option, time_digits_option, time_format_option, time_option,
 };
 use crate::shared::options::{sort_details, sort_option};
 use crate::shared::{fields, groups};
-use handlescope_query::{Domain, GroupColumn, ProcessCriteria, ResourceCriteria, StackTrims};
+use handlescope_query::{
+    Domain, GroupColumn, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims,
+};
 use handlescope_session::grammar::value::{
-    ALLOCATION_KINDS, ALLOCATORS, COLUMN, FRAMES, MAYBE_NUMBER, MAYBE_WORD, SIZES, SUSPECT, SWITCH,
-    TIMES, ValueKind, WORDS,
+    ALLOCATION_KINDS, ALLOCATORS, COLUMN, FRAMES, MAYBE_WORD, SIZES, SUSPECT, SWITCH, TIMES,
+    ValueKind, WORDS,
 };
 use handlescope_session::grammar::{Opt, OptionGroup, WordChoices, choice, to, words};
 use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
@@ -18,27 +20,21 @@ use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
 /// Arguments of `.dump Resource`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResourceArgs {
-    pub criteria: ResourceCriteria,
-    /// `-GroupBy`
-    pub by: Vec<GroupColumn>,
+    pub criteria: ObjectCriteria,
     /// `-ShowTotal`: the columns to sum up by.
     pub total: Option<&'static [GroupColumn]>,
-    /// `-ShowTime`
-    pub buckets: Option<u64>,
     pub display: DisplayArgs,
     /// `-SortBy`: bytes, count, or a column.
     pub sort_by: Option<String>,
 }
 
 fields!(ResourceArgs {
-    criteria.choice.creator: ProcessCriteria,
-    criteria.choice.stacks: StackDisplayArgs,
-    criteria.choice.groups.trims: StackTrims,
+    criteria.creator: ProcessCriteria,
+    criteria.stacks: StackDisplayArgs,
+    criteria.groups: GroupCriteria,
+    criteria.groups.trims: StackTrims,
     display: DisplayArgs,
 });
-
-/// Default number of time intervals.
-const BUCKETS: u64 = 12;
 
 const BY_KIND: [GroupColumn; 1] = [GroupColumn::Kind];
 const BY_ALLOCATOR: [GroupColumn; 2] = [GroupColumn::Kind, GroupColumn::Allocator];
@@ -60,14 +56,14 @@ static LEAKS: &[Opt<ResourceArgs>] = &[
              frees everything when a process ends: -LeakAtExit shows allocations that only \
              process exit freed.",
         example: "-Leak",
-        take: to(&(SWITCH, |args, ()| args.criteria.choice.leak = true)),
+        take: to(&(SWITCH, |args, ()| args.criteria.leak = true)),
     },
     Opt {
         names: &["-LeakAtExit"],
         help: "only allocations freed only by process exit",
         details: "In the same groups. With -Leak, both are shown.",
         example: "-LeakAtExit",
-        take: to(&(SWITCH, |args, ()| args.criteria.choice.leak_at_exit = true)),
+        take: to(&(SWITCH, |args, ()| args.criteria.leak_at_exit = true)),
     },
 ];
 
@@ -77,7 +73,7 @@ static WHICH: &[Opt<ResourceArgs>] = &[
         "Heap blocks; pages committed and address space reserved by VirtualAlloc; resources that \
          events of other providers acquire and release; GDI and USER handles.",
         "-Kind heap;commit",
-        &(ALLOCATION_KINDS, |args, filter| args.criteria.choice.kind = Some(filter)),
+        &(ALLOCATION_KINDS, |args, filter| args.criteria.kind = Some(filter)),
     ),
     process_option(
         "allocations that these processes own",
@@ -89,7 +85,7 @@ static WHICH: &[Opt<ResourceArgs>] = &[
     new_process_option("allocations owned by processes that started or ended in the trace"),
     suspect_option(
         "only allocations leaked by a suspect of .why",
-        &(SUSPECT, |args, id| args.criteria.choice.suspect = Some(id)),
+        &(SUSPECT, |args, id| args.criteria.suspect = Some(id)),
     ),
     Opt {
         names: &["-Allocator"],
@@ -97,7 +93,7 @@ static WHICH: &[Opt<ResourceArgs>] = &[
         details: "A heap is named by its handle, 0x and hex digits. The allocator of a GDI or USER \
                   handle is its type.",
         example: "-Allocator 0x1d0f2a30000",
-        take: to(&(ALLOCATORS, |args, filter| args.criteria.choice.allocator = Some(filter))),
+        take: to(&(ALLOCATORS, |args, filter| args.criteria.allocator = Some(filter))),
     },
     Opt {
         names: &["-MinMaxSize"],
@@ -105,12 +101,12 @@ static WHICH: &[Opt<ResourceArgs>] = &[
         details: "The whole size of an allocation that was freed in parts. Units: KiB, MB and so \
              on.",
         example: "-MinMaxSize 64KiB 1MB",
-        take: to(&(SIZES, |args, range| args.criteria.choice.size = Some(range))),
+        take: to(&(SIZES, |args, range| args.criteria.size = Some(range))),
     },
     time_option(
         "allocations made in this time range, since session start",
         "In seconds, or with a unit: 10ms. A free without allocation counts at its own time.",
-        &(TIMES, |args, times| args.criteria.choice.time = Some(times)),
+        &(TIMES, |args, times| args.criteria.time = Some(times)),
     ),
 ];
 
@@ -121,14 +117,14 @@ static STACKS: &[Opt<ResourceArgs>] = &[
         details: "A filter is compared with each line module!function of the stack; an exclusion \
              must match no line. An allocation without a stack does not match.",
         example: "-CreateStack *Image::Load*",
-        take: to(&(FRAMES, |args, filter| args.criteria.choice.create_stack = Some(filter))),
+        take: to(&(FRAMES, |args, filter| args.criteria.create_stack = Some(filter))),
     },
     Opt {
         names: &["-FreeStack"],
         help: "only allocations freed on a stack with this frame",
         details: "Stacks of frees are often not recorded.",
         example: "-FreeStack *Image::Close*",
-        take: to(&(FRAMES, |args, filter| args.criteria.choice.free_stack = Some(filter))),
+        take: to(&(FRAMES, |args, filter| args.criteria.free_stack = Some(filter))),
     },
 ];
 
@@ -150,7 +146,11 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
         take: to(&(
             ValueKind { words: || GroupColumn::words(Domain::Allocations), ..WORDS },
             |args, indices| {
-                add_columns(&mut args.by, &GroupColumn::of(Domain::Allocations), &indices);
+                add_columns(
+                    args.criteria.groups.by.get_or_insert_default(),
+                    &GroupColumn::of(Domain::Allocations),
+                    &indices,
+                );
             },
         )),
     },
@@ -166,14 +166,12 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
             args.total = choice(TOTALS, index);
         })),
     },
-    Opt {
-        names: &["-ShowTime"],
-        help: "show allocated bytes of each group over time, in N parts of the trace",
-        details: "As bars and numbers: allocated and not yet freed at the end of each part. \
+    show_time_option(
+        "show allocated bytes of each group over time, in N parts of the trace",
+        "As bars and numbers: allocated and not yet freed at the end of each part. \
              Allocations from before the trace are not included.",
-        example: "-GroupBy kind -ShowTime 24",
-        take: to(&(MAYBE_NUMBER, |args, number| args.buckets = Some(number.unwrap_or(BUCKETS)))),
-    },
+        "-GroupBy kind -ShowTime 24",
+    ),
 ];
 
 static DISPLAY: &[Opt<ResourceArgs>] = &[

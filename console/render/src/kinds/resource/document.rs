@@ -12,7 +12,7 @@ use crate::{
     table::{Columns, FileRows, RowsOf},
     traces::OfTraces,
 };
-use handlescope_query::{GroupColumn, ResourceCriteria, ResourceGroups, ResourcesAnswer};
+use handlescope_query::{GroupColumn, ObjectCriteria};
 
 /// Declares the columns of a group of one kind, allocator and process, and its counts.
 fn columns<'a>(
@@ -76,22 +76,32 @@ fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
     columns.add("last_ns", "time of the last allocation", |row| row.stats().last_ns);
 }
 
-/// A function that selects groups of an answer.
-type GroupsOf<'a> = fn(&'a ResourcesAnswer<'a>) -> Option<&'a ResourceGroups>;
-
 /// The lists of an answer. If a table shows the same groups, `file_rows` are its filtered rows in its order.
 #[derive(Clone)]
 pub struct ResourceLists<'a> {
     pub command: &'a str,
     pub files: Rc<[Rc<AllocationStyle<'a>>]>,
-    pub criteria: &'a ResourceCriteria,
+    pub criteria: &'a ObjectCriteria,
     pub file_rows: Rc<[FileRows]>,
 }
 
 impl<'a> ResourceLists<'a> {
-    fn rows(&self, groups_of: GroupsOf<'a>) -> impl Iterator<Item = AllocationRow<'a>> + use<'a> {
+    /// Returns the groups of leaks or of totals, in the order of the table if it shows them.
+    fn rows(&self, of_leaks: bool) -> impl Iterator<Item = AllocationRow<'a>> + use<'a> {
+        let is_shown = of_leaks == self.criteria.is_of_leaks();
         let rows = |(file, file_rows): (&Rc<AllocationStyle<'a>>, &FileRows)| {
-            rows_of(file, groups_of(file.answer), self.criteria, file_rows)
+            let groups = if is_shown { &file.answer.groups } else { &file.answer.beside };
+            let rows = groups.as_ref().map(|groups| groups.rows.as_slice()).unwrap_or_default();
+            let order: Vec<usize> = if is_shown {
+                file_rows.relative_rows().collect()
+            } else {
+                (0..rows.len()).collect()
+            };
+            let file = Rc::clone(file);
+            order
+                .into_iter()
+                .filter_map(|row| rows.get(row))
+                .map(move |group| AllocationRow { file: Rc::clone(&file), group })
         };
         let files: Vec<_> = self.files.iter().zip(&*self.file_rows).map(rows).collect();
         files.into_iter().flatten()
@@ -100,8 +110,7 @@ impl<'a> ResourceLists<'a> {
     /// Returns allocations that were never freed, or freed only by the end of their process.
     fn unreleased(self, end: ResourceEnd) -> impl Serialize + use<'a> {
         RowsOf(Rc::new(leak_columns().in_document()), move || {
-            self.rows(|answer| answer.unreleased.as_ref())
-                .filter(move |row| row.group.end() == Some(end))
+            self.rows(true).filter(move |row| row.group.end() == Some(end))
         })
     }
 }
@@ -120,7 +129,7 @@ pub fn resource_document<'a>() -> Columns<'a, OfTraces<'a, ResourceLists<'a>>> {
         |of| {
             let lists = of.rest.clone();
             let totals = Rc::new(total_columns().in_document());
-            RowsOf(totals, move || lists.rows(|answer| answer.totals.as_ref()))
+            RowsOf(totals, move || lists.rows(false))
         },
     );
     document.member(
@@ -137,27 +146,8 @@ pub fn resource_document<'a>() -> Columns<'a, OfTraces<'a, ResourceLists<'a>>> {
     document.stacks(
         "only with `-ShowStack`: their stacks without the frames removed by `-FoldStack` and \
          `-StackFrom`, as in `.dump ObjectRef`",
-        |lists| lists.criteria.choice.stacks.show,
+        |lists| lists.criteria.stacks.show,
     );
     document.caveats(AS_IN_OBJECT_REF, AS_IN_OBJECT_REF);
     document
-}
-
-/// Returns groups of a trace, in the order of the table if the table shows them.
-fn rows_of<'a>(
-    file: &Rc<AllocationStyle<'a>>,
-    groups: Option<&'a ResourceGroups>,
-    criteria: &ResourceCriteria,
-    file_rows: &FileRows,
-) -> impl Iterator<Item = AllocationRow<'a>> + use<'a> {
-    let shown = file.answer.shown(criteria);
-    let is_shown = shown.zip(groups).is_some_and(|(shown, groups)| std::ptr::eq(shown, groups));
-    let rows = groups.map(|groups| groups.rows.as_slice()).unwrap_or_default();
-    let order: Vec<usize> =
-        if is_shown { file_rows.relative_rows().collect() } else { (0..rows.len()).collect() };
-    let file = Rc::clone(file);
-    order
-        .into_iter()
-        .filter_map(|row| rows.get(row))
-        .map(move |group| AllocationRow { file: Rc::clone(&file), group })
 }

@@ -18,7 +18,7 @@ use crate::{
     traces::{OfTraces, traces},
 };
 use handlescope_query::{
-    Domain, GroupColumn, KeyKind, ResourceCriteria, ResourceGroup, ResourceStats, ResourcesAnswer,
+    Domain, GroupColumn, GroupCriteria, KeyKind, ObjectCriteria, ResourceStats, ResourcesAnswer,
     StackNames, sparkline,
 };
 use handlescope_session::settings::Display;
@@ -26,12 +26,12 @@ use handlescope_session::values::{CountedNoun, Format, Size};
 
 /// Declares the columns of a group. `has_text`: files have the frames of its stacks.
 pub fn resource_columns<'a>(
-    criteria: &ResourceCriteria,
+    criteria: &ObjectCriteria,
     has_text: bool,
 ) -> Columns<'a, AllocationRow<'a>> {
     let mut columns = Columns::<AllocationRow<'a>>::default();
     columns.add("file", "index of the trace", |row| index(row.file.answer.about.index));
-    let by: Rc<[GroupColumn]> = criteria.columns().into();
+    let by: Rc<[GroupColumn]> = criteria.columns_of_allocations().into();
     let keys = Rc::clone(&by);
     columns
         .nest(
@@ -45,7 +45,7 @@ pub fn resource_columns<'a>(
     for column in by.iter() {
         add_key(&mut columns, *column, has_text);
     }
-    if criteria.shows_leaks() {
+    if criteria.lists_leaked_allocations() {
         let count =
             columns.add("count", "allocations never freed", |row| row.stats().unreleased().count);
         count.title("Count").show(Show::Grouped).rank(-2);
@@ -55,7 +55,7 @@ pub fn resource_columns<'a>(
     } else {
         add_amounts(&mut columns, AllocationRow::stats);
     }
-    if criteria.buckets.is_some() {
+    if criteria.groups.buckets.is_some() {
         columns.nest(
             "over_time",
             "array",
@@ -75,7 +75,7 @@ pub fn resource_columns<'a>(
         })
         .title("Last");
     last.texts(|row| row.time(row.stats().last_ns));
-    if criteria.buckets.is_some() {
+    if criteria.groups.buckets.is_some() {
         let over_time = |row: &AllocationRow<'a>| row.group.over_time.clone().unwrap_or_default();
         let over_time = columns
             .add(
@@ -91,8 +91,8 @@ pub fn resource_columns<'a>(
 
 /// Returns the members of a `-GroupBy` group in a document, including all that options add.
 pub fn resource_group_members() -> Vec<MemberMeaning> {
-    let by = Some(vec![GroupColumn::Process]);
-    let criteria = ResourceCriteria { by, buckets: Some(1), ..ResourceCriteria::default() };
+    let groups = GroupCriteria { buckets: Some(1), ..GroupCriteria::new([GroupColumn::Process]) };
+    let criteria = ObjectCriteria { groups, ..ObjectCriteria::default() };
     resource_columns(&criteria, false).members()
 }
 
@@ -102,7 +102,7 @@ pub fn resource_group_members() -> Vec<MemberMeaning> {
 /// None that a caller could do anything about.
 pub fn resources<'a>(
     answers: &'a [ResourcesAnswer<'a>],
-    criteria: &'a ResourceCriteria,
+    criteria: &'a ObjectCriteria,
     command: &'a str,
     format: Format,
     display: &Display,
@@ -112,24 +112,25 @@ pub fn resources<'a>(
         .iter()
         .zip(traces.iter())
         .map(|(answer, trace)| {
-            Rc::new(AllocationStyle::new(answer, trace.numbers, criteria.choice.stacks, display))
+            Rc::new(AllocationStyle::new(answer, trace.numbers, criteria.stacks, display))
         })
         .collect();
     let rows = files.iter().flat_map(|file| {
-        groups(file.answer, criteria).map(|group| AllocationRow { file: Rc::clone(file), group })
+        file.answer.shown_groups().map(|group| AllocationRow { file: Rc::clone(file), group })
     });
     let has_text = !matches!(format, Format::Text | Format::Json(_));
     let (mut columns, display) = (resource_columns(criteria, has_text), *display);
-    if criteria.choice.stacks.show && criteria.has_stacks() {
-        let by = criteria.columns();
+    if criteria.stacks.show && criteria.has_stacks_of_allocations() {
+        let by = criteria.columns_of_allocations();
         columns.row_text(move |row, out| row.write(by, &display, out));
     }
     let file_rows = answers.iter().map(|answer| file_rows(answer, criteria, &display));
     let spare = LEFT_OUT.into_iter().filter(|title| {
-        criteria.by.is_none() || GroupColumn::ALL.iter().all(|column| column.title() != *title)
+        criteria.groups.by.is_none()
+            || GroupColumn::ALL.iter().all(|column| column.title() != *title)
     });
     let table = AnswerTable::new(columns, rows.collect(), file_rows)?.with_spare(spare);
-    let Some(by) = &criteria.by else {
+    let Some(by) = &criteria.groups.by else {
         return Ok(table.arranged_in(resource_document(), move |file_rows| {
             let (traces, files) = (Rc::clone(&traces), Rc::clone(&files));
             let rest = ResourceLists { command, files, criteria, file_rows: file_rows.into() };
@@ -145,16 +146,9 @@ pub fn resources<'a>(
         command,
         by: by.iter().map(|column| column.word()).collect(),
         left_out: Some(left_out).filter(|left_out| *left_out > 0),
-        shows_stacks: criteria.choice.stacks.show,
+        shows_stacks: criteria.stacks.show,
     };
     Ok(table.within(resource_group_document(), OfTraces { traces, rest }))
-}
-
-fn groups<'a>(
-    answer: &'a ResourcesAnswer<'_>,
-    criteria: &ResourceCriteria,
-) -> impl Iterator<Item = &'a ResourceGroup> + use<'a> {
-    answer.shown(criteria).into_iter().flat_map(|groups| &groups.rows)
 }
 
 /// Adds the text of a key column; a document has all keys in one member.
@@ -210,12 +204,12 @@ fn bars(over_time: Option<&[i64]>) -> String {
 
 fn file_rows(
     answer: &ResourcesAnswer<'_>,
-    criteria: &ResourceCriteria,
+    criteria: &ObjectCriteria,
     display: &Display,
 ) -> FileRows {
     let mut sum = ResourceStats::default();
-    groups(answer, criteria).for_each(|group| sum.add_all(&group.stats));
-    let file_rows = FileRows::new(answer.about.path, groups(answer, criteria).count())
+    answer.shown_groups().for_each(|group| sum.add_all(&group.stats));
+    let file_rows = FileRows::new(answer.about.path, answer.shown_groups().count())
         .started(&answer.about.info, display);
     let ResourceStats { allocated, freed, outstanding, at_exit, .. } = sum;
     let unreleased = format!(
@@ -226,7 +220,7 @@ fn file_rows(
         Size(at_exit.bytes)
     );
     let allocations = CountedNoun(allocated.count, "allocation");
-    if criteria.choice.is_of_leaks() {
+    if criteria.is_of_leaks() {
         return file_rows.below(format!("{allocations}: {unreleased}"));
     }
     file_rows.below(format!(

@@ -141,7 +141,7 @@ impl PprofProfile {
         let mut builder = ProfileBuilder::new(suspects, answers.len());
         for answer in answers {
             builder.add_trace(&answer.about.info);
-            for group in answer.groups.iter().flat_map(|groups| &groups.rows) {
+            for group in answer.shown_groups() {
                 let amounts = [group.stats.allocated, group.stats.unreleased()];
                 let group = PictureGroup::from_allocations(answer, group);
                 builder.add(answer, &group, amounts);
