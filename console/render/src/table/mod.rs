@@ -24,7 +24,7 @@ use polars::prelude::DataFrame;
 
 pub use self::columns::{ColumnDeclaration, ColumnFormat, Columns, RowMembers};
 use self::columns::{ColumnScope, MemberTaker, RowDocument, RowText};
-pub use self::document::{Depth, DocumentWithRows, MemberMeaning, PartOf, PartsOf, RowOf, RowsOf};
+pub use self::document::{Depth, DocumentWithRows, MemberMeaning, PartOf, PartsOf, RowOf};
 pub use self::parquet::ParquetOutput;
 use self::value::DocumentMember;
 pub use self::value::{CellType, Show};

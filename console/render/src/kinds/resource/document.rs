@@ -4,12 +4,11 @@
 use std::rc::Rc;
 
 use handlescope_model::tables::ResourceEnd;
-use serde::Serialize;
 
 use super::row::{AllocationRow, AllocationStyle, add_amounts, add_owner};
 use crate::{
     kinds::index,
-    table::{Columns, FileRows, RowsOf},
+    table::{Columns, FileRows, PartsOf},
     traces::OfTraces,
 };
 use handlescope_query::{GroupColumn, ResourceCriteria, ResourceGroups, ResourcesAnswer};
@@ -80,29 +79,24 @@ fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
 type GroupsOf<'a> = fn(&'a ResourcesAnswer<'a>) -> Option<&'a ResourceGroups>;
 
 /// The lists of an answer. If a table shows the same groups, `file_rows` are its filtered rows in its order.
-#[derive(Clone)]
 pub struct ResourceLists<'a> {
     pub command: &'a str,
     pub files: Rc<[Rc<AllocationStyle<'a>>]>,
     pub criteria: &'a ResourceCriteria,
-    pub file_rows: Rc<[FileRows]>,
+    pub file_rows: Vec<FileRows>,
 }
 
 impl<'a> ResourceLists<'a> {
-    fn rows(&self, groups_of: GroupsOf<'a>) -> impl Iterator<Item = AllocationRow<'a>> + use<'a> {
-        let rows = |(file, file_rows): (&Rc<AllocationStyle<'a>>, &FileRows)| {
+    fn rows(&self, groups_of: GroupsOf<'a>) -> impl Iterator<Item = AllocationRow<'a>> {
+        self.files.iter().zip(&self.file_rows).flat_map(move |(file, file_rows)| {
             rows_of(file, groups_of(file.answer), self.criteria, file_rows)
-        };
-        let files: Vec<_> = self.files.iter().zip(&*self.file_rows).map(rows).collect();
-        files.into_iter().flatten()
+        })
     }
 
     /// Returns allocations that were never freed, or freed only by the end of their process.
-    fn unreleased(self, end: ResourceEnd) -> impl Serialize + use<'a> {
-        RowsOf(Rc::new(leak_columns().in_document()), move || {
-            self.rows(|answer| answer.unreleased.as_ref())
-                .filter(move |row| row.group.end() == Some(end))
-        })
+    fn unreleased(&self, end: ResourceEnd) -> PartsOf<'a, AllocationRow<'a>> {
+        let rows = self.rows(|answer| answer.unreleased.as_ref());
+        leak_columns().parts_of(rows.filter(|row| row.group.end() == Some(end)).collect())
     }
 }
 
@@ -117,22 +111,18 @@ pub fn resource_document<'a>() -> Columns<'a, OfTraces<'a, ResourceLists<'a>>> {
         "totals",
         "sums by kind, allocator and process, see below; also with `-Leak` and `-LeakAtExit`, \
          over everything that passed the other filters",
-        |of| {
-            let lists = of.rest.clone();
-            let totals = Rc::new(total_columns().in_document());
-            RowsOf(totals, move || lists.rows(|answer| answer.totals.as_ref()))
-        },
+        |of| total_columns().parts_of(of.rest.rows(|answer| answer.totals.as_ref()).collect()),
     );
     document.member(
         "leaked",
         "allocations not freed, of processes that still ran, by allocating stack, see below; `[]` \
          with `-LeakAtExit` alone",
-        |of| of.rest.clone().unreleased(ResourceEnd::Open),
+        |of| of.rest.unreleased(ResourceEnd::Open),
     );
     document.member(
         "closed_at_exit",
         "the same for allocations freed only by the end of their process; `[]` with `-Leak` alone",
-        |of| of.rest.clone().unreleased(ResourceEnd::AtExit),
+        |of| of.rest.unreleased(ResourceEnd::AtExit),
     );
     document.stacks(
         "only with `-ShowStack`: their stacks without the frames removed by `-FoldStack` and \

@@ -132,7 +132,7 @@ pub fn resources<'a>(
     let Some(by) = &criteria.by else {
         return Ok(table.arranged_in(resource_document(), move |file_rows| {
             let (traces, files) = (Rc::clone(&traces), Rc::clone(&files));
-            let rest = ResourceLists { command, files, criteria, file_rows: file_rows.into() };
+            let rest = ResourceLists { command, files, criteria, file_rows: file_rows.to_vec() };
             OfTraces { traces, rest }
         }));
     };
