@@ -25,7 +25,8 @@ pub use self::block::{BlockWriter, INDENT};
 pub use self::groups::{TreeColumns, tree_columns};
 pub use self::headline::{headline, more};
 pub use self::not_counted::{
-    ignored_because, line_of_ignored, lines_of_not_counted, lines_without_suspects,
+    ignored_because, line_of_ignored, line_of_others_ignored, lines_of_not_counted,
+    lines_without_suspects,
 };
 pub use self::object_ref::{ObjectRefStyle, object_ref};
 pub use self::overview::{TITLES, cells, overview, used_columns};

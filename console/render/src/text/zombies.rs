@@ -3,7 +3,7 @@
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::StackStyle;
+use super::{StackStyle, counted};
 use crate::kinds::stacks_with_lines;
 use handlescope_query::{WhyAnswer, ZombieHolder, ZombieSummary};
 use handlescope_session::values::CountedNoun;
@@ -26,7 +26,7 @@ pub fn line_of_zombies(zombies: &ZombieSummary) -> Option<String> {
         "" => format!("{} of unknown name", HumanCount(*count)),
         name => format!("{} {name}", HumanCount(*count)),
     });
-    let programs = named(programs, "program", ", ")?;
+    let programs = named(programs, "more program", ", ")?;
     Some(format!("{} still in memory: {programs}", ended(zombies.count)))
 }
 
@@ -43,18 +43,15 @@ fn line_of_holders(zombies: &ZombieSummary, stacks: &StackStyle<'_>) -> Option<S
     });
     let separator =
         if zombies.holders.iter().any(|it| it.create_stack.is_some()) { "; " } else { ", " };
-    let holders = named(holders, "process", separator)?;
+    let holders = named(holders, "more process", separator)?;
     Some(format!("{} kept in memory by open handles: {holders}", ended(zombies.held)))
 }
 
 fn ended(count: u64) -> String {
-    match count {
-        1 => "1 ended process is".to_owned(),
-        count => format!("{} ended processes are", HumanCount(count)),
-    }
+    format!("{} {}", CountedNoun(count, "ended process"), if count == 1 { "is" } else { "are" })
 }
 
-/// Lists the first texts, and counts the others.
+/// Lists the first texts, and counts the others with a noun.
 fn named(
     mut texts: impl ExactSizeIterator<Item = String>,
     noun: &'static str,
@@ -62,7 +59,7 @@ fn named(
 ) -> Option<String> {
     let mut first: Vec<String> = texts.by_ref().take(NAMED).collect();
     if let more @ 1.. = texts.len() {
-        first.push(format!("and {more} more {noun}{}", CountedNoun(more as u64, noun).plural()));
+        first.push(format!("and {}", counted(more as u64, noun)));
     }
     (!first.is_empty()).then(|| first.join(separator))
 }

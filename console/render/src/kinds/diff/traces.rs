@@ -7,12 +7,12 @@ use indicatif::HumanCount;
 
 use super::{
     ComparisonHead, DiffRow, TraceSpan, add_side, add_state, compared_rows, compared_title,
-    diff_document, group_columns, growth, ignored_line, rates, write_group,
+    diff_document, group_columns, growth, rates, write_group,
 };
 use crate::findings::{Findings, LeakFinding};
 use crate::{
     table::{AnswerTable, Columns, FileRows, Show},
-    text::line_of_ignored,
+    text::{line_of_ignored, line_of_others_ignored},
     traces::{OfTraces, traces},
 };
 use handlescope_query::{
@@ -225,8 +225,8 @@ fn file_rows<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> FileRows {
         format!("{}{}", Untrusted(path.unwrap_or_default()), length.unwrap_or_default())
     };
     let noun = if is_of_handles { "" } else { " of allocations" };
-    let are_shown = answer.groups.iter().map(|group| group.site.ignored.is_some());
-    let ignored = ignored_line(answer.ignored, are_shown);
+    let reasons = answer.groups.iter().map(|group| group.site.ignored.as_ref());
+    let ignored = line_of_others_ignored(answer.ignored, "group", reasons);
     compared_rows(&[side(0), side(1)], noun, &answer.totals(), ignored)
 }
 
