@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use handlescope_model::StackIdx;
-use handlescope_query::{GroupColumn, GroupKey, Groups, NodeIdx, ResourceGroup, ResourcesAnswer};
+use handlescope_query::{GroupColumn, Groups, NodeIdx, ResourceGroup, ResourcesAnswer};
 
 /// Name of an unknown property of a handle or allocation.
 pub const UNKNOWN: &str = "unknown";
@@ -35,16 +35,10 @@ impl<'g> PictureGroup<'g> {
 
     /// Creates a group from an innermost group of handles by process, create stack and type.
     pub fn from_handles(groups: &'g Groups, leaf: NodeIdx) -> Self {
-        let (mut process, mut type_name, mut stack) = (None, None, None);
-        for (column, node) in groups.by.iter().zip(groups.path(leaf)) {
-            match (column, groups.key(node)) {
-                (GroupColumn::Process, GroupKey::Text(text)) => process = Some(text),
-                (GroupColumn::Type, GroupKey::Text(text)) => type_name = Some(text),
-                (_, GroupKey::Stack(key)) => stack = Some(key),
-                _ => {}
-            }
-        }
-        Self::new(process, type_name, None, stack)
+        let key = |column| groups.key_in(leaf, column);
+        let (process, type_name) = (key(GroupColumn::Process), key(GroupColumn::Type));
+        let stack = key(GroupColumn::CreateStack).stack();
+        Self::new(process.text(), type_name.text(), None, stack)
     }
 
     /// Creates a group from one of allocations by process, create stack, kind and allocator.

@@ -31,7 +31,7 @@ pub use self::not_counted::{
 pub use self::object_ref::{ObjectRefStyle, object_ref};
 pub use self::overview::{TITLES, cells, overview, used_columns};
 pub use self::process::ProcessStyle;
-pub use self::stack::{StackStyle, within};
+pub use self::stack::{StackStyle, call_name};
 pub use self::suspect::{
     amounts, callers, capitalized, cause, growth, handle_values, in_processes, kind_name,
     leaked_amount, named_objects, over_time, title, with_telling,

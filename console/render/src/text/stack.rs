@@ -216,8 +216,7 @@ impl fmt::Display for StackFrameLine<'_> {
     }
 }
 
-/// A frame in a line about a program. Omits the module if it is the program itself, and what it shares with the frame
-/// that it calls.
+/// A frame in a line about a program.
 struct ProgramCall<'a> {
     line: StackFrameLine<'a>,
     program: &'a str,
@@ -230,13 +229,8 @@ impl fmt::Display for ProgramCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let StackFrameLine { frame, bases, has_lines } = self.line;
         let (Some(function), None) = (frame.function(), bases) else { return self.line.fmt(f) };
-        let module = frame.module_name();
-        match module.filter(|name| !name.eq_ignore_ascii_case(self.program)) {
-            Some(name) if self.callee.is_none_or(|c| c.module_name() != module) => {
-                write!(f, "{name}!{function}")?;
-            }
-            _ => f.write_str(within(function, self.callee.and_then(|callee| callee.function())))?,
-        }
+        let callee = self.callee.map_or((None, None), |it| (it.module_name(), it.function()));
+        f.write_str(&call_name((frame.module_name(), function), callee, self.program))?;
         if frame.is_inlined() {
             f.write_str(" [inlined]")?;
         }
@@ -253,8 +247,21 @@ impl fmt::Display for ProgramCall<'_> {
     }
 }
 
+/// Names a call in a line about a program by its module and function. Omits the module if it is the program itself, and
+/// what it shares with its callee.
+pub fn call_name(
+    (module, function): (Option<&str>, &str),
+    (callee_module, callee_function): (Option<&str>, Option<&str>),
+    program: &str,
+) -> String {
+    match module.filter(|module| !module.eq_ignore_ascii_case(program)) {
+        Some(module) if callee_module != Some(module) => format!("{module}!{function}"),
+        _ => within(function, callee_function).to_owned(),
+    }
+}
+
 /// Removes the namespace that a function shares with the function it calls, if a class remains.
-pub fn within<'f>(function: &'f str, callee: Option<&str>) -> &'f str {
+fn within<'f>(function: &'f str, callee: Option<&str>) -> &'f str {
     let namespace = callee.and_then(|callee| callee.split_once("::"));
     let short =
         namespace.and_then(|(namespace, _)| function.strip_prefix(namespace)?.strip_prefix("::"));

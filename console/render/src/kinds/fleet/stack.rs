@@ -1,6 +1,6 @@
 //! Stacks of a dataset; their frames are lines of text.
 
-use crate::text::within;
+use crate::text::call_name;
 use handlescope_fleet::CallSite;
 use handlescope_session::filter::SystemModules;
 
@@ -17,24 +17,16 @@ pub fn calls(site: &CallSite, system: &SystemModules) -> String {
     let from_function = lines.skip_while(|line| Some(*line) != function).take(FRAMES);
     let frames: Vec<&str> = from_function.collect();
     let frames = if frames.is_empty() { Vec::from_iter(function) } else { frames };
-    let mut calls = String::new();
-    let (mut callee, mut callee_function): (Option<&str>, Option<&str>) = (None, None);
-    for frame in frames {
-        if callee.is_some() {
-            calls.push_str("  ← ");
-        }
-        let module = frame.split_once('!').map(|(module, _)| module);
-        let is_known = module.is_some_and(|module| {
-            module.eq_ignore_ascii_case(&site.process) || callee == Some(module)
-        });
-        let call = match frame.split_once('!').filter(|_| is_known) {
-            Some((_, function)) => within(function, callee_function),
-            None => frame,
-        };
-        calls.push_str(call);
-        callee = module;
-        callee_function = frame.split_once('!').map(|(_, function)| function);
-    }
+    let mut callee = (None, None);
+    let calls = frames.into_iter().map(|frame| {
+        let parts = frame.split_once('!');
+        let (module, function) =
+            parts.map_or((None, frame), |(module, function)| (Some(module), function));
+        let call = call_name((module, function), callee, &site.process);
+        callee = (module, Some(function));
+        call
+    });
+    let calls = calls.collect::<Vec<_>>().join("  ← ");
     if calls.is_empty() { "no create stack".to_owned() } else { calls }
 }
 
