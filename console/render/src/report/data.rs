@@ -15,7 +15,8 @@ use crate::findings::markdown;
 use crate::json::Document;
 use crate::kinds::{findings_of_suspect, listed_and_others, stacks_with_lines};
 use crate::pictures::{
-    FrameTable, Measure, OpenTimeline, PictureFrame, colors, folded, folded_leaks,
+    FrameTable, Measure, OpenTimeline, PictureFrame, allocation_groups, colors, folded,
+    handle_groups,
 };
 use crate::text::{
     StackStyle, callers, cause, ignored_because, in_processes, leaked_amount, named_objects, title,
@@ -85,7 +86,9 @@ fn file<'a>(
         .with("suspects", rows)
         .with("listed", listed)
         .with("unit", Measure::Handles.unit());
-    let document = with_pictures(document, open, folded(file, GroupStats::unreleased), table);
+    let stacks_of_leaks =
+        folded(file, handle_groups(file, GroupStats::unreleased), Measure::Handles);
+    let document = with_pictures(document, open, stacks_of_leaks, table);
     with_groups(document.with("kinds", kinds), answer).with("stacks", stacks)
 }
 
@@ -98,7 +101,8 @@ fn kind<'a>(
     let name = kind.name;
     let measure = Measure::for_bytes(kind.has_bytes());
     let allocated = OpenTimeline::for_kind(&overview.over_time, name, measure, BUCKETS, PROCESSES);
-    let stacks = folded_leaks(&overview.groups, overview.groups.groups_of(name), measure);
+    let groups = allocation_groups(&overview.groups, overview.groups.groups_of(name));
+    let stacks = folded(&overview.groups, groups, measure);
     let document = Document::default().with("kind", name).with("unit", measure.unit());
     with_pictures(document, allocated, stacks, table)
 }
