@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
+use serde::{Serialize, Serializer};
 
 use super::event_counts::{NO_MATCH, add_names};
 use super::index;
 use super::stack::ListStyle;
-use crate::json::JsonMembers;
 use crate::no_match::{NoMatchRow, first_no_match};
 use crate::table::{AnswerTable, Columns, FileRows, Show};
 use crate::text::StackStyle;
@@ -51,10 +51,7 @@ fn columns<'a>(
     columns
         .add("is_short", "whether its data ends before its last field", |row| row.event.is_short);
     if has_fields {
-        columns.nest("fields", "object", "its fields by name", |row| {
-            let fields = &row.event.fields;
-            JsonMembers(move || fields.iter().map(|field| (&field.name, field)))
-        });
+        columns.nest("fields", "object", "its fields by name", |row| FieldsJson(&row.event.fields));
     }
     columns
         .add("stack", "number of its stack", |row| row.event.stack.map(|stack| stack.0))
@@ -123,6 +120,15 @@ impl ProviderEventRow<'_> {
         let Some(stack) = self.event.stack else { return Ok(()) };
         self.file.stacks.write_frames(&mut out, stack, display, 1)?;
         writeln!(out)
+    }
+}
+
+/// The fields of an event by name.
+struct FieldsJson<'a>(&'a [NamedField]);
+
+impl Serialize for FieldsJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|field| (&field.name, field)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::stack::{calls, lines};
+use super::stack::frames;
 use super::{AS_IN_WHY, add_caveats, add_site};
 use crate::kinds::diff::{
     add_side, add_state, compared_rows, compared_title, growth, rates, write_group,
@@ -81,8 +81,7 @@ pub fn fleet_diff<'a>(
     let (mut columns, display) = (fleet_diff_columns(), *display);
     columns.row_text(move |row, out| {
         let ComparedStack { site, ignored, .. } = row;
-        let frames =
-            if all_frames { lines(site.stack_text.as_deref()) } else { vec![calls(site, system)] };
+        let frames = frames(site, all_frames, system);
         write_group(&title(row, &display), &frames, ignored.as_deref(), &display, out)
     });
     let build = |side: usize| {

@@ -7,8 +7,13 @@ use handlescope_session::filter::SystemModules;
 /// Number of program frames in a line about a stack.
 const FRAMES: usize = 3;
 
+/// Returns all lines of a stack, or the program's calls in one line.
+pub fn frames(site: &CallSite, all_frames: bool, system: &SystemModules) -> Vec<String> {
+    if all_frames { lines(site.stack_text.as_deref()) } else { vec![calls(site, system)] }
+}
+
 /// Returns the program's innermost calls in one line, innermost first, as in `Cache::Get  ← Worker::Run  ← main`.
-pub fn calls(site: &CallSite, system: &SystemModules) -> String {
+fn calls(site: &CallSite, system: &SystemModules) -> String {
     let (function, text) = (site.function.as_deref(), site.stack_text.as_deref());
     let lines = text.into_iter().flat_map(str::lines).filter(|line| {
         // A frame outside all modules has only an address.

@@ -68,13 +68,13 @@ pub fn resource_columns<'a>(
             row.stats().first_ns
         })
         .title("First");
-    first.texts(|row| row.time(row.stats().first_ns));
+    first.texts(|row| row.file.clock.text(row.stats().first_ns));
     let last = columns
         .add("last_ns", "time of the last allocation; null if there are none", |row| {
             row.stats().last_ns
         })
         .title("Last");
-    last.texts(|row| row.time(row.stats().last_ns));
+    last.texts(|row| row.file.clock.text(row.stats().last_ns));
     if criteria.buckets.is_some() {
         let over_time = |row: &AllocationRow<'a>| row.group.over_time.clone().unwrap_or_default();
         let over_time = columns

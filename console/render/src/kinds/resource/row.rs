@@ -29,7 +29,7 @@ pub struct AllocationStyle<'a> {
     numbers: StackOffset,
     processes: ProcessStyle,
     stacks: StackStyle<'a>,
-    clock: TraceClock,
+    pub clock: TraceClock,
 }
 
 /// A group and its presentation.
@@ -95,10 +95,6 @@ impl AllocationRow<'_> {
         self.file.stacks.text(stack)
     }
 
-    pub fn time(&self, time_ns: Option<i64>) -> String {
-        time_ns.map_or_else(String::new, |ns| self.file.clock.at(ns).to_string())
-    }
-
     /// Writes a line about the group, then a line for each frame of its stacks.
     pub fn write(
         &self,
@@ -115,7 +111,12 @@ impl AllocationRow<'_> {
         for column in by {
             self.write_key(*column, display, out)?;
         }
-        writeln!(out, " First: {} Last: {}", self.time(first_ns), self.time(last_ns))?;
+        writeln!(
+            out,
+            " First: {} Last: {}",
+            self.file.clock.text(first_ns),
+            self.file.clock.text(last_ns)
+        )?;
         for column in GroupColumn::ALL.iter().filter(|column| by.contains(column)) {
             let Some(names) = column.frames() else { continue };
             write!(out, "{}{}: ", display.indent(1), names.heading)?;
