@@ -242,12 +242,13 @@ impl TreeWriter<'_> {
         stats: &GroupStats,
         open: &LazyCell<Vec<u32>, impl FnOnce() -> Vec<u32>>,
     ) -> String {
-        let joined =
-            |numbers: &mut dyn Iterator<Item = String>| numbers.collect::<Vec<_>>().join(" ");
         match column {
             TreeColumn::Stat(stat) => self.stat(stats, stat),
-            TreeColumn::Share => share(self.groups.share(node)),
-            TreeColumn::Ids => joined(&mut stats.sample_ids().map(|id| id.to_string())),
+            TreeColumn::Share => format!("{:.1} %", self.groups.share(node) * 100.0),
+            TreeColumn::Ids => {
+                let ids: Vec<String> = stats.sample_ids().map(|id| id.to_string()).collect();
+                ids.join(" ")
+            }
             TreeColumn::OpenOverTime => sparkline(open),
             TreeColumn::Numbers => {
                 let numbers: Vec<String> = open.iter().map(u32::to_string).collect();
@@ -304,8 +305,4 @@ impl TreeWriter<'_> {
             }
         }
     }
-}
-
-fn share(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }
