@@ -145,7 +145,10 @@ pub fn write(
     };
     let header: Vec<&str> = fitting.columns.iter().map(|index| header[*index]).collect();
     let mut table = table::table(display.screen, &header);
-    let numbers = fitting.columns.iter().enumerate().filter(|(_, index)| writer.is_number(**index));
+    let is_number = |index: &usize| {
+        matches!(writer.columns.get(*index), Some(TreeColumn::Stat(_) | TreeColumn::Share))
+    };
+    let numbers = fitting.columns.iter().enumerate().filter(|(_, index)| is_number(index));
     table::align_right(&mut table, &numbers.map(|(index, _)| index).collect::<Vec<_>>());
     table.add_rows(
         rows.iter().map(|row| fitting.columns.iter().map(|index| &row[*index]).collect::<Vec<_>>()),
@@ -228,10 +231,6 @@ impl TreeWriter<'_> {
             frames.push(String::new());
         }
         Ok(())
-    }
-
-    fn is_number(&self, column: usize) -> bool {
-        matches!(self.columns.get(column), Some(TreeColumn::Stat(_) | TreeColumn::Share))
     }
 
     /// Returns a cell. `open` has the open handles in each time bucket; more than one column shows them.
