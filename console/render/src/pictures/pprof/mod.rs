@@ -14,7 +14,7 @@ use handlescope_model::StackIdx;
 use prost::Message;
 
 use self::format::{Label, Profile, Sample, ValueType};
-use self::places::{Places, ProfileLists};
+use self::places::Places;
 use super::flame::line;
 use super::folded::stack_frames;
 use super::group::{GroupAmounts, PictureGroup, Weight, allocation_groups, handle_groups};
@@ -247,21 +247,17 @@ impl<'s> ProfileBuilder<'s> {
             Sample { value: values.flatten().collect(), ..sample }
         });
         let sample = sample.collect();
-        let ProfileLists { texts, mappings, functions, locations } = self.places.into_lists();
         PprofProfile {
             profile: Profile {
                 sample_type,
                 sample,
-                mapping: mappings,
-                location: locations,
-                function: functions,
-                string_table: texts,
                 time_nanos: self.start_ns.unwrap_or_default(),
                 duration_nanos: self.length_ns,
                 period_type: Some(period_type),
                 period: 1,
                 comment,
                 default_sample_type,
+                ..self.places.into_profile()
             },
         }
     }
