@@ -38,12 +38,17 @@ pub use self::suspect::{
 };
 pub use self::target::TargetStyle;
 pub use self::zombies::{line_of_zombies, lines_of_zombies};
-use handlescope_session::paths::stem;
+use handlescope_session::paths::{shown, stem};
 use handlescope_session::values::CountedNoun;
 
 /// Returns the name of a trace, for people.
 pub fn trace_name(path: &Path) -> String {
     Untrusted(&stem(path)).to_string()
+}
+
+/// Returns the path of a trace as answers show it.
+pub fn shown_path(path: &Path) -> String {
+    shown(path).to_string_lossy().into_owned()
 }
 
 /// Formats a number; `separate` adds separators between thousands.

@@ -12,7 +12,7 @@ use super::{
 use crate::findings::{Findings, LeakFinding};
 use crate::{
     table::{AnswerTable, Columns, FileRows, Show},
-    text::{line_of_ignored, line_of_others_ignored},
+    text::{line_of_ignored, line_of_others_ignored, shown_path},
     traces::{OfTraces, traces},
 };
 use handlescope_query::{
@@ -49,12 +49,8 @@ pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings
             finding.at(frames.as_ref(), site.stack)
         });
     let list = list.collect();
-    let paths: Vec<String> = answer
-        .files
-        .iter()
-        .map(|file| paths::shown(file.about().path))
-        .map(|path| path.to_string_lossy().into_owned())
-        .collect();
+    let paths: Vec<String> =
+        answer.files.iter().map(|file| shown_path(file.about().path)).collect();
     let headline = line_of_ignored(answer.ignored, "group").into_iter().collect();
     Findings { about: paths.join(" -> "), headline, list }
 }

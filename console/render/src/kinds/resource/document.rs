@@ -62,7 +62,7 @@ fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
         "stack",
         "number of the allocating stack: one of those with equal functions; null for \
          none",
-        |row| row.number(row.group.create_stack()),
+        |row| Some(row.file.numbers.of(row.group.create_stack()?)),
     );
     columns.add(
         "allocated_by",

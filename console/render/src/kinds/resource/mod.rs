@@ -182,12 +182,14 @@ fn add_key<'a>(columns: &mut Columns<'a, AllocationRow<'a>>, column: GroupColumn
             let Some(StackNames { innermost, text, .. }) = column.frames() else { return };
             let innermost_frame =
                 columns.add(innermost.0, "the first frame of the program", move |row| {
-                    row.frame(stack(row))
+                    row.file.stacks.representative_line(stack(row)?)
                 });
             innermost_frame.title(innermost.1).unknown("").rank(1).rows_only();
             if has_text {
                 columns
-                    .add(text, "the frames, one per line", move |row| row.lines(stack(row)))
+                    .add(text, "the frames, one per line", move |row| {
+                        row.file.stacks.text(stack(row))
+                    })
                     .rows_only();
             }
         }

@@ -15,7 +15,7 @@ use crate::{
     time::TraceClock,
     traces::StackOffset,
 };
-use handlescope_model::{StackIdx, Untrusted};
+use handlescope_model::Untrusted;
 use handlescope_query::{
     GroupColumn, GroupKey, ResourceGroup, ResourceStats, ResourcesAnswer, TraceAnswer,
 };
@@ -26,9 +26,9 @@ use handlescope_session::values::Size;
 /// The presentation of the allocations of a trace.
 pub struct AllocationStyle<'a> {
     pub answer: &'a ResourcesAnswer<'a>,
-    numbers: StackOffset,
+    pub numbers: StackOffset,
     processes: ProcessStyle,
-    stacks: StackStyle<'a>,
+    pub stacks: StackStyle<'a>,
     pub clock: TraceClock,
 }
 
@@ -72,11 +72,6 @@ impl<'a> AllocationRow<'a> {
 }
 
 impl AllocationRow<'_> {
-    /// Returns the number of a stack in a document.
-    pub fn number(&self, stack: Option<StackIdx>) -> Option<u64> {
-        Some(self.file.numbers.of(stack?))
-    }
-
     /// Returns the text that the allocations share in a column; for a process, the text for programs.
     pub fn text(&self, column: GroupColumn) -> Option<String> {
         self.key(column).text().map(Cow::into_owned)
@@ -85,14 +80,6 @@ impl AllocationRow<'_> {
     /// Returns the owner for people, with its start and end.
     pub fn process(&self) -> Option<String> {
         Some(self.file.processes.marked(&self.file.answer.process(self.group)?))
-    }
-
-    pub fn frame(&self, stack: Option<StackIdx>) -> Option<String> {
-        self.file.stacks.representative_line(stack?)
-    }
-
-    pub fn lines(&self, stack: Option<StackIdx>) -> Option<String> {
-        self.file.stacks.text(stack)
     }
 
     /// Writes a line about the group, then a line for each frame of its stacks.
