@@ -1,6 +1,5 @@
 //! Stacks, as they follow `Stack: `.
 
-use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
 use handlescope_model::{StackIdx, Untrusted};
@@ -92,7 +91,7 @@ impl StackStyle<'_> {
                 false if frame.is_unknown() => Role::Plain,
                 false => Role::Aside,
             };
-            let line = Untrusted(&self.line(frame).to_string()).to_string();
+            let line = Untrusted(&self.line(frame)).to_string();
             for line in wrapped_name(&line, room).lines() {
                 writeln!(out, "{indent}{}", display.screen.paint(role, line))?;
             }
@@ -103,7 +102,7 @@ impl StackStyle<'_> {
     /// Returns a line for each frame of a stack, if frames are shown.
     pub fn lines(&self, stack: StackIdx) -> Option<impl Iterator<Item = String>> {
         let frames = TrimmedStacks::views(self.trims, self.frames.as_ref()?, stack);
-        Some(frames.map(|frame| self.line(frame).to_string()))
+        Some(frames.map(|frame| self.line(frame)))
     }
 
     /// Returns the lines of a stack as one text.
@@ -128,18 +127,16 @@ impl StackStyle<'_> {
 
     /// Returns the line of the representative frame of a stack.
     pub fn representative_line(&self, stack: StackIdx) -> Option<String> {
-        Some(self.line_of_representative(stack)?.to_string())
+        Some(self.line(self.representative_frame(stack)?))
     }
 
     /// Returns the representative frame of a stack, from the view of the `program`.
     pub fn representative(&self, stack: StackIdx, program: &str) -> Option<String> {
-        let line = self.line_of_representative(stack)?;
-        Some(ProgramCall { line, program, callee: None, gap: " " }.to_string())
+        Some(self.call(self.representative_frame(stack)?, program, None, " "))
     }
 
-    fn line_of_representative(&self, stack: StackIdx) -> Option<StackFrameLine<'_>> {
-        let frames = self.frames.as_ref()?;
-        Some(self.line(TrimmedStacks::representative_view(self.trims, frames, stack)?))
+    fn representative_frame(&self, stack: StackIdx) -> Option<FrameView<'_>> {
+        TrimmedStacks::representative_view(self.trims, self.frames.as_ref()?, stack)
     }
 
     /// Returns the innermost program frames in one line, innermost first, from the view of the `program`: `Cache::Get
@@ -150,8 +147,8 @@ impl StackStyle<'_> {
         let most = most.unwrap_or(PROGRAM_FRAMES).min(PROGRAM_FRAMES);
         for frame in self.program_frames(stack).take(most) {
             let (arrow, gap) = if callee.is_some() { ("  ← ", " ") } else { ("", "   ") };
-            let call = ProgramCall { line: self.line(frame), program, callee, gap };
-            let _ = write!(calls, "{arrow}{call}");
+            calls += arrow;
+            calls += &self.call(frame, program, callee, gap);
             callee = Some(frame);
         }
         match callee {
@@ -167,82 +164,64 @@ impl StackStyle<'_> {
         if full {
             return self.lines(stack).into_iter().flatten().collect();
         }
-        let lines: Vec<String> = self
-            .program_frames(stack)
-            .take(PROGRAM_FRAMES)
-            .map(|frame| self.line(frame).to_string())
-            .collect();
+        let lines: Vec<String> =
+            self.program_frames(stack).take(PROGRAM_FRAMES).map(|frame| self.line(frame)).collect();
         if lines.is_empty() { self.representative_line(stack).into_iter().collect() } else { lines }
     }
 
-    fn line<'f>(&'f self, frame: FrameView<'f>) -> StackFrameLine<'f> {
-        StackFrameLine { frame, bases: self.bases, has_lines: self.has_lines }
-    }
-}
-
-/// The line of a frame, with the names from the trace and the symbols.
-struct StackFrameLine<'a> {
-    frame: FrameView<'a>,
-    bases: Option<&'a ModuleBases>,
-    has_lines: bool,
-}
-
-impl fmt::Display for StackFrameLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { frame, bases, has_lines } = self;
-        frame.fmt(f)?;
+    /// Returns the line of a frame, with the names from the trace and the symbols.
+    fn line(&self, frame: FrameView<'_>) -> String {
+        let mut line = frame.to_string();
         if frame.is_inlined() {
             // An inlined frame has the address of the frame below.
-            f.write_str(" [inlined]")?;
+            line += " [inlined]";
         } else {
-            if let (Some(_), Some(offset)) = (bases, frame.offset()) {
-                write!(f, "+0x{offset:X}")?;
+            if let (Some(_), Some(offset)) = (self.bases, frame.offset()) {
+                line += &format!("+0x{offset:X}");
             }
             // A frame outside all modules has only an address.
-            let shown = bases.and_then(|bases| bases.address(frame));
+            let shown = self.bases.and_then(|bases| bases.address(&frame));
             if let Some(address) = shown.or(frame.address.filter(|_| frame.is_unknown())) {
-                write!(f, " 0x{address:X}")?;
+                line += &format!(" 0x{address:X}");
             }
         }
-        match frame.name.filter(|_| *has_lines).map(|name| (&name.file, name.line)) {
-            Some((Some(file), Some(line))) => write!(f, " {file}:{line}")?,
-            Some((Some(file), None)) => write!(f, " {file}")?,
+        let Some(name) = frame.name.filter(|_| self.has_lines) else { return line };
+        match (&name.file, name.line) {
+            (Some(file), Some(number)) => line += &format!(" {file}:{number}"),
+            (Some(file), None) => line += &format!(" {file}"),
             _ => {}
         }
-        match frame.name.filter(|_| *has_lines).and_then(|name| name.source.as_deref()) {
-            Some(source) => write!(f, " ({source})"),
-            None => Ok(()),
+        match &name.source {
+            Some(source) => format!("{line} ({source})"),
+            None => line,
         }
     }
-}
 
-/// A frame in a line about a program.
-struct ProgramCall<'a> {
-    line: StackFrameLine<'a>,
-    program: &'a str,
-    callee: Option<FrameView<'a>>,
-    /// The text before file and line.
-    gap: &'static str,
-}
-
-impl fmt::Display for ProgramCall<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StackFrameLine { frame, bases, has_lines } = self.line;
-        let (Some(function), None) = (frame.function(), bases) else { return self.line.fmt(f) };
-        let callee = self.callee.map_or((None, None), |it| (it.module_name(), it.function()));
-        f.write_str(&call_name((frame.module_name(), function), callee, self.program))?;
+    /// Returns a frame in a line about a program, with `gap` before its file and line. Omits what it shares with the
+    /// frame that it calls.
+    fn call(
+        &self,
+        frame: FrameView<'_>,
+        program: &str,
+        callee: Option<FrameView<'_>>,
+        gap: &str,
+    ) -> String {
+        let (Some(function), None) = (frame.function(), self.bases) else {
+            return self.line(frame);
+        };
+        let callee_names = callee.map_or((None, None), |it| (it.module_name(), it.function()));
+        let mut call = call_name((frame.module_name(), function), callee_names, program);
         if frame.is_inlined() {
-            f.write_str(" [inlined]")?;
+            call += " [inlined]";
         }
-        let Some(name) = frame.name.filter(|_| has_lines) else { return Ok(()) };
-        let Some(file) = name.file.as_deref() else { return Ok(()) };
-        let shared = self.callee.and_then(|callee| callee.name?.file.as_deref());
-        let gap = self.gap;
+        let Some(name) = frame.name.filter(|_| self.has_lines) else { return call };
+        let Some(file) = name.file.as_deref() else { return call };
+        let shared = callee.and_then(|callee| callee.name?.file.as_deref());
         let file = if shared == Some(file) { "" } else { file };
         match name.line {
-            Some(line) => write!(f, "{gap}{file}:{line}"),
-            None if file.is_empty() => Ok(()),
-            None => write!(f, "{gap}{file}"),
+            Some(line) => format!("{call}{gap}{file}:{line}"),
+            None if file.is_empty() => call,
+            None => format!("{call}{gap}{file}"),
         }
     }
 }
