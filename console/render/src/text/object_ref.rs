@@ -9,7 +9,7 @@ use super::groups::{self, TreeColumns};
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use super::target::TargetStyle;
-use super::totals::{CountTable, LeakLines, Summary};
+use super::totals::{CountTable, LeakLines, summary};
 use super::{OrUnknown, counted};
 use crate::time::{Seconds, TraceClock};
 use handlescope_model::{EventKind, Untrusted};
@@ -162,9 +162,9 @@ fn write_totals(
 
 /// Returns the sums over a file or over all files, and the lines about leaks below them.
 fn sums(lines: &LeakLines<'_>, display: &Display) -> String {
-    let (totals, digit_separator) = (lines.totals, display.digit_separator);
-    let summary = Summary { totals, digit_separator, width: display.screen.width };
-    format!("{summary}{}", wrapped(&lines.to_string(), display.screen.width))
+    let width = display.screen.width;
+    let summary = summary(lines.totals, display.digit_separator, width);
+    format!("{summary}{}", wrapped(&lines.to_string(), width))
 }
 
 /// Returns distinct names of the files, even if two files have the same name.
