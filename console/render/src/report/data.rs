@@ -19,7 +19,8 @@ use crate::pictures::{
     handle_groups,
 };
 use crate::text::{
-    StackStyle, callers, cause, ignored_because, in_processes, leaked_amount, named_objects, title,
+    StackStyle, callers, cause, ignored_because, in_processes, leaked_amount, named_objects,
+    source_place, title,
 };
 use handlescope_query::{
     AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, GroupStats, Suspect, WhyAnswer,
@@ -159,10 +160,7 @@ fn suspect<'a>(
 }
 
 fn frame(frame: &PictureFrame, color: Option<String>) -> Document<'static> {
-    let source = frame.source.as_ref().map(|(file, line)| match line {
-        Some(line) => format!("{file}:{line}"),
-        None => file.clone(),
-    });
+    let source = frame.source.as_ref().map(|(file, line)| source_place(file, *line));
     Document::default()
         .with("name", frame.name.clone())
         .with_some("source", source)

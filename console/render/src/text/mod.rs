@@ -51,6 +51,11 @@ pub fn shown_path(path: &Path) -> String {
     shown(path).to_string_lossy().into_owned()
 }
 
+/// Returns a source file with the line, if it is known.
+pub fn source_place(file: &str, line: Option<u32>) -> String {
+    line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"))
+}
+
 /// Formats a number; `separate` adds separators between thousands.
 pub fn grouped(number: u64, separate: bool) -> String {
     if separate { HumanCount(number).to_string() } else { number.to_string() }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use handlescope_model::{StackIdx, Untrusted};
 
+use super::source_place;
 use handlescope_query::{
     FrameView, ModuleBases, NamedFrames, TraceAnswer, TrimmedStacks, is_of_process_start,
     with_program,
@@ -186,10 +187,8 @@ impl StackStyle<'_> {
             }
         }
         let Some(name) = frame.name.filter(|_| self.has_lines) else { return line };
-        match (&name.file, name.line) {
-            (Some(file), Some(number)) => line += &format!(" {file}:{number}"),
-            (Some(file), None) => line += &format!(" {file}"),
-            _ => {}
+        if let Some(file) = &name.file {
+            line += &format!(" {}", source_place(file, name.line));
         }
         match &name.source {
             Some(source) => format!("{line} ({source})"),
