@@ -12,7 +12,7 @@ use crate::{
 };
 use handlescope_query::{
     Domain, FileAnswer, GroupColumn, GroupCriteria, GroupKey, GroupStats, GroupTree, Groups,
-    GroupsLeftOut, Growth, KeyKind, NodeIdx, ObjectRefAnswer, Stat, TraceAnswer,
+    GroupsLeftOut, Growth, KeyKind, NodeIdx, ObjectRefAnswer, Stat,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
@@ -139,12 +139,11 @@ pub fn groups<'a>(
     is_document: bool,
 ) -> io::Result<AnswerTable<'a>> {
     let criteria = &style.criteria.groups;
-    let shown = StackDisplayArgs { show: true, ..StackDisplayArgs::default() };
     let has_times = criteria.buckets.is_some();
     let traces = traces(&answer.files);
     let rows = answer.files.iter().zip(traces.iter()).flat_map(|(file, trace)| {
         let (numbers, stacks) =
-            (trace.numbers, Rc::new(StackStyle::for_answer(file, shown).trimmed(file.trims())));
+            (trace.numbers, Rc::new(StackStyle::for_groups(file, StackDisplayArgs::default())));
         file.groups
             .iter()
             .flat_map(|groups| groups.tree.leaves().map(move |node| (groups, node)))

@@ -11,9 +11,9 @@ use crate::output::{COLUMNS, LEFT_OUT, OutputError};
 use crate::time::TraceClock;
 use handlescope_query::{
     FileAnswer, GroupCriteria, GroupKey, GroupStats, Groups, GroupsLeftOut, NodeIdx, Stat,
-    TraceAnswer, sparkline,
+    sparkline,
 };
-use handlescope_session::settings::{Display, StackDisplayArgs};
+use handlescope_session::settings::Display;
 use handlescope_session::terminal::{table, wrapped};
 use handlescope_session::values::ColumnChoice;
 
@@ -121,12 +121,11 @@ pub fn write(
     });
     let (shown, titles): (Vec<TreeColumn>, Vec<&str>) = shown.unzip();
     let clock = TraceClock::new(&file.about.info, display.time_format, display.time_digits);
-    let names = StackDisplayArgs { show: true, ..style.criteria.stacks };
     let writer = TreeWriter {
         groups,
         columns: shown,
         clock: clock.without_start_date(),
-        stacks: StackStyle::for_answer(file, names).trimmed(file.trims()),
+        stacks: StackStyle::for_groups(file, style.criteria.stacks),
         has_frames: style.criteria.stacks.show,
         indent: if display.screen.is_terminal() { FIRM_INDENT } else { INDENT },
         buckets: style.criteria.groups.buckets.unwrap_or_default(),

@@ -44,9 +44,11 @@ impl<'a> StackStyle<'a> {
         Self { frames, bases, has_lines: stacks.line, trims: None }
     }
 
-    /// Hides the frames that the stacks of groups are without.
-    pub fn trimmed(self, trims: Option<&'a TrimmedStacks>) -> Self {
-        Self { trims, ..self }
+    /// Returns the style of the stacks of an answer's groups: always with names, and without the frames that groups
+    /// leave out.
+    pub fn for_groups<'t: 'a>(answer: &'a impl TraceAnswer<'t>, stacks: StackDisplayArgs) -> Self {
+        let style = Self::for_answer(answer, StackDisplayArgs { show: true, ..stacks });
+        Self { trims: answer.trims(), ..style }
     }
 }
 

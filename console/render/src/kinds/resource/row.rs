@@ -16,9 +16,7 @@ use crate::{
     traces::StackOffset,
 };
 use handlescope_model::Untrusted;
-use handlescope_query::{
-    GroupColumn, GroupKey, ResourceGroup, ResourceStats, ResourcesAnswer, TraceAnswer,
-};
+use handlescope_query::{GroupColumn, GroupKey, ResourceGroup, ResourceStats, ResourcesAnswer};
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
 use handlescope_session::values::Size;
@@ -49,8 +47,7 @@ impl<'a> AllocationStyle<'a> {
             answer,
             numbers,
             processes: ProcessStyle::new(&answer.about.info, display),
-            stacks: StackStyle::new(Some(answer.frames.named()), &answer.about.bases, stacks)
-                .trimmed(answer.trims()),
+            stacks: StackStyle::for_groups(answer, stacks),
             clock: TraceClock::below_heading(&answer.about.info, display),
         }
     }
