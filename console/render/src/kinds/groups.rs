@@ -59,20 +59,15 @@ fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns<'a,
         .title("Share");
     columns.add("sample_ids", "ids of up to three objects", GroupRow::sample_ids).title("Ids");
     if let Some(buckets) = criteria.buckets {
+        const OPEN: &str =
+            "only with `-ShowTime`: handles open at the end of each part of the trace";
         let open = move |row: &GroupRow<'a>| row.groups.outstanding(row.node, buckets);
-        columns.nest(
-            "outstanding",
-            "array?",
-            "only with `-ShowTime`: handles open at the end of each part of the trace",
-            open,
-        );
+        columns.nest("outstanding", "array?", OPEN, open);
         if !is_document {
-            let numbers = columns.add(
-                "outstanding",
-                "only with `-ShowTime`: handles open at the end of each part of the trace",
-                move |row| open(row).unwrap_or_default(),
-            );
-            numbers.title("Numbers").rows_only();
+            columns
+                .add("outstanding", OPEN, move |row| open(row).unwrap_or_default())
+                .title("Numbers")
+                .rows_only();
         }
         columns
             .add(

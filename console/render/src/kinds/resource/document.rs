@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use handlescope_model::tables::ResourceEnd;
 
-use super::row::{AllocationRow, AllocationStyle, add_amounts, add_owner};
+use super::row::{AllocationRow, AllocationStyle, OVER_TIME, add_amounts, add_owner};
 use crate::{
     kinds::index,
     table::{Columns, FileRows, PartsOf},
@@ -36,12 +36,8 @@ fn columns<'a>(
     });
     add_owner(&mut columns);
     add_counted(&mut columns);
-    let over_time = columns.nest(
-        "over_time",
-        "array",
-        "only with `-ShowTime`: bytes allocated at the end of each part of the trace",
-        |row| row.group.over_time.as_ref(),
-    );
+    let over_time =
+        columns.nest("over_time", "array", OVER_TIME, |row| row.group.over_time.as_ref());
     over_time.omit_unknown(|row| row.group.over_time.is_some());
     columns
 }

@@ -10,7 +10,7 @@ use indicatif::HumanCount;
 use self::document::ResourceLists;
 pub use self::document::{leak_columns, resource_document, total_columns};
 pub use self::row::add_amounts;
-use self::row::{AllocationRow, AllocationStyle, add_owner};
+use self::row::{AllocationRow, AllocationStyle, OVER_TIME, add_owner};
 use super::{groups::key_members, index};
 use crate::{
     output::LEFT_OUT,
@@ -56,12 +56,7 @@ pub fn resource_columns<'a>(
         add_amounts(&mut columns, AllocationRow::stats);
     }
     if criteria.buckets.is_some() {
-        columns.nest(
-            "over_time",
-            "array",
-            "only with `-ShowTime`: bytes allocated at the end of each part of the trace",
-            |row| row.group.over_time.as_ref(),
-        );
+        columns.nest("over_time", "array", OVER_TIME, |row| row.group.over_time.as_ref());
     }
     let first = columns
         .add("first_ns", "time of the first allocation; null if there are none", |row| {
@@ -77,13 +72,7 @@ pub fn resource_columns<'a>(
     last.texts(|row| row.file.clock.text(row.stats().last_ns));
     if criteria.buckets.is_some() {
         let over_time = |row: &AllocationRow<'a>| row.group.over_time.clone().unwrap_or_default();
-        let over_time = columns
-            .add(
-                "over_time",
-                "only with `-ShowTime`: bytes allocated at the end of each part of the trace",
-                over_time,
-            )
-            .title("Over time");
+        let over_time = columns.add("over_time", OVER_TIME, over_time).title("Over time");
         over_time.texts(|row| bars(row.group.over_time.as_deref())).rows_only();
     }
     columns

@@ -21,6 +21,10 @@ use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
 use handlescope_session::values::Size;
 
+/// The meaning of the column of bytes over time.
+pub const OVER_TIME: &str =
+    "only with `-ShowTime`: bytes allocated at the end of each part of the trace";
+
 /// The presentation of the allocations of a trace.
 pub struct AllocationStyle<'a> {
     pub answer: &'a ResourcesAnswer<'a>,
