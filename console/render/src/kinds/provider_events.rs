@@ -61,11 +61,10 @@ fn columns<'a>(
         fields.title("Fields").unknown("").rows_only();
     }
     if has_stacks {
+        const FRAMES: &str = "the frames of its stack, one per line";
         let text = |row: &ProviderEventRow<'a>| row.file.stacks.text(row.event.stack);
-        columns.add("frames", "the frames of its stack, one per line", text).rows_only();
-        columns.nest("frames", "array", "the frames of its stack, one per line", |row| {
-            row.lines().unwrap_or_default()
-        });
+        columns.add("frames", FRAMES, text).rows_only();
+        columns.nest("frames", "array", FRAMES, |row| row.lines().unwrap_or_default());
         columns.row_text(move |row, out| row.write(&display, out));
     }
     columns

@@ -37,7 +37,7 @@ pub use self::suspect::{
     leaked_amount, named_objects, over_time, title, with_telling,
 };
 pub use self::target::TargetStyle;
-pub use self::zombies::{line_of_zombies, lines_of_zombies};
+pub use self::zombies::{hint_at_zombies, line_of_zombies, lines_of_zombies};
 use handlescope_session::paths::{shown, stem};
 use handlescope_session::values::CountedNoun;
 

@@ -13,11 +13,16 @@ const NAMED: usize = 3;
 
 /// Returns lines about processes that have ended and are still in memory, and about who keeps them there.
 pub fn lines_of_zombies(answer: &WhyAnswer<'_>) -> Vec<String> {
-    let all = line_of_zombies(&answer.zombies)
-        .map(|line| format!("{line}; .dump Process -Zombie lists them"));
+    let all = hint_at_zombies(&answer.zombies);
     let holders = line_of_holders(&answer.zombies, &stacks_with_lines(answer));
     let lines = all.into_iter().chain(holders);
     lines.map(|line| Untrusted(&line).to_string()).collect()
+}
+
+/// Like [`line_of_zombies`], with the command that lists them.
+pub fn hint_at_zombies(zombies: &ZombieSummary) -> Option<String> {
+    let line = line_of_zombies(zombies)?;
+    Some(format!("{line}; .dump Process -Zombie lists them"))
 }
 
 /// Describes how many zombies there are, and of which programs; `None` if there are none.
