@@ -69,6 +69,7 @@ impl FlameGraph {
         let measure = if by_count { Measure::Allocations } else { Measure::new(amounts) };
         let files = answers.iter().map(|answer| {
             let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
+            let groups = groups.filter(|group| group.stats.unreleased() != Amount::default());
             FoldedFile::new(answer, allocation_groups(answer, groups), measure)
         });
         let files: Vec<FoldedFile> = files.collect();

@@ -23,7 +23,8 @@ use crate::text::{
     source_place, title,
 };
 use handlescope_query::{
-    AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, GroupStats, Suspect, WhyAnswer,
+    AllocatedKind, AllocationsOverview, Amount, Diagnosis, FileAnswer, GroupStats, Suspect,
+    WhyAnswer,
 };
 
 /// Returns the data about the traces.
@@ -102,7 +103,9 @@ fn kind<'a>(
     let name = kind.name;
     let measure = Measure::for_bytes(kind.has_bytes());
     let allocated = OpenTimeline::for_kind(&overview.over_time, name, measure, BUCKETS, PROCESSES);
-    let groups = allocation_groups(&overview.groups, overview.groups.groups_of(name));
+    let groups = overview.groups.groups_of(name);
+    let groups = groups.filter(|group| group.stats.unreleased() != Amount::default());
+    let groups = allocation_groups(&overview.groups, groups);
     let stacks = folded(&overview.groups, groups, measure);
     let document = Document::default().with("kind", name).with("unit", measure.unit());
     with_pictures(document, allocated, stacks, table)
