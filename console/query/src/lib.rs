@@ -70,7 +70,7 @@ pub use self::acquired::{
 pub use self::allocations::allocated_kinds;
 pub use self::amounts::{Amount, ByteAmounts, Counts};
 pub use self::answer::{About, Domain, TraceAnswer};
-pub use self::call_stacks::{ProcessStack, StacksAnswer, call_stacks};
+pub use self::call_stacks::{ProcessStack, StackList, StacksAnswer, call_stacks};
 pub use self::context::Source;
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{

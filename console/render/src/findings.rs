@@ -4,10 +4,9 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use handlescope_model::StackIdx;
-use handlescope_model::Untrusted;
-use handlescope_query::NamedFrames;
-use handlescope_query::TrimmedStacks;
+use crate::text::source_place;
+use handlescope_model::{StackIdx, Untrusted};
+use handlescope_query::{NamedFrames, TrimmedStacks};
 use handlescope_session::values::{CountedNoun, FindingFormat};
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
@@ -289,10 +288,8 @@ pub fn markdown(findings: &[Findings]) -> String {
         for finding in list {
             let _ = writeln!(text, "### {}\n", escaped(&finding.title()));
             if let Some(function) = &finding.function {
-                let place = finding.place.as_ref().map(|(file, line)| match line {
-                    Some(line) => format!(" in {}", code(&format!("{file}:{line}"))),
-                    None => format!(" in {}", code(file)),
-                });
+                let place = finding.place.as_ref().map(|(file, line)| source_place(file, *line));
+                let place = place.map(|place| format!(" in {}", code(&place)));
                 let _ = writeln!(text, "- {}{}", code(function), place.unwrap_or_default());
             }
             for sentence in &finding.sentences {

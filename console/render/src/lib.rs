@@ -23,20 +23,7 @@ pub mod time;
 mod traces;
 
 pub use self::findings::{Findings, LeakFinding, write_findings};
-pub use self::kinds::{
-    Look, MemberPage, MemberTable, call_stacks, dataset_traces, diff_document_members,
-    diff_findings, diff_group_members, diff_points, diff_traces, event_columns, event_counts,
-    fleet_diff, fleet_diff_columns, fleet_diff_document, fleet_group_columns, fleet_group_document,
-    fleet_groups, fleet_why, fleet_why_columns, fleet_why_document, frame, group_document,
-    group_members, loaded, member_tables, module_columns, modules, object_columns, object_orders,
-    object_ref, object_ref_document, point_columns, process_columns, processes, properties,
-    provider_events, query_document, resource_columns, resource_group_document,
-    resource_group_members, resources, stack_columns, stack_document, stats, stats_columns,
-    stats_document, symbol_columns, symbol_document, symbols, trace_columns, trace_facts,
-    unknown_properties, version_columns, versions, why, why_columns, why_document, why_findings,
-    write_frame,
-};
-use self::kinds::{add_amounts, add_stats};
+pub use self::kinds::*;
 pub use self::no_match::{InOptions, option};
 pub use self::output::{OutputError, OutputOptions};
 pub use self::table::{AnswerTable, Columns, Depth, MemberMeaning, RowOf};

@@ -77,15 +77,22 @@ impl TraceClock {
 
     /// Formats the session start on the recording machine's clock, to the second.
     pub fn session_start(info: &TraceInfo) -> String {
-        let digits = TimeDigits::NONE;
-        Self::in_zone(info, TimeFormat::Local, digits, TimeZone::UTC).at(0).to_string()
+        Self::recorded_at(info, 0)
     }
 
     /// Formats the time when the events of the trace begin, on the recording machine's clock, to the second.
     pub fn recorded_start(info: &TraceInfo) -> String {
-        let from_ns = info.recorded_ns().map_or(0, |time| *time.start());
+        Self::recorded_at(info, info.recorded_ns().map_or(0, |time| *time.start()))
+    }
+
+    fn recorded_at(info: &TraceInfo, time_ns: i64) -> String {
         let digits = TimeDigits::NONE;
-        Self::in_zone(info, TimeFormat::Local, digits, TimeZone::UTC).at(from_ns).to_string()
+        Self::in_zone(info, TimeFormat::Local, digits, TimeZone::UTC).at(time_ns).to_string()
+    }
+
+    /// Formats a time; nothing if it is unknown.
+    pub fn text(&self, time_ns: Option<i64>) -> String {
+        time_ns.map_or_else(String::new, |ns| self.at(ns).to_string())
     }
 
     /// Returns a displayable time; `time_ns` counts from session start.

@@ -137,13 +137,6 @@ impl Groups {
         Ok(Self { by, tree, texts, numbered_stacks, stacks, functions, timed, window, extent })
     }
 
-    /// Returns a group and its ancestors, outermost first.
-    pub fn path(&self, node: NodeIdx) -> impl Iterator<Item = NodeIdx> {
-        let mut path: Vec<NodeIdx> = self.tree.with_parents(node).collect();
-        path.reverse();
-        path.into_iter()
-    }
-
     /// Returns the open handles of a group at the ends of `buckets` equal parts of the trace, if requested and known.
     pub fn outstanding(&self, node: NodeIdx, buckets: usize) -> Option<Vec<u32>> {
         let open = self.members(node)?.outstanding(false, self.window?, buckets).into_iter();

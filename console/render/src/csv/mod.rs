@@ -8,13 +8,14 @@ mod columns;
 mod row;
 
 use std::io::{self, Write};
+use std::mem::take;
 use std::path::Path;
 
 use self::columns::{COLUMNS, Column, TARGET_COLUMNS};
 use self::row::{CsvRow, FileFacts, ObjectFacts};
 use super::event_item::{EventItem, TraceStackTexts};
 use crate::text::ObjectRefStyle;
-use crate::traces::{StackOffset, traces};
+use crate::traces::traces;
 use handlescope_query::ObjectRefAnswer;
 use handlescope_session::paths::names_apart;
 use handlescope_session::settings::Display;
@@ -39,65 +40,38 @@ pub fn write(
     }
     let mut writer = csv::WriterBuilder::new().delimiter(SEPARATOR).from_writer(out);
     writer.write_record(columns(args).map(|(header, _)| header))?;
-    let mut rows = CsvRowWriter { writer, args, text, has_written: false };
     let traces = traces(&answer.files);
     let paths: Vec<&Path> = answer.files.iter().map(|file| file.about.path).collect();
     let names = names_apart(&paths, |path| path.file_stem().unwrap_or_default().to_owned());
-    for ((file, name), trace) in answer.files.iter().zip(&names).zip(traces.iter()) {
-        let facts = FileFacts::new(file, name, !args.no_command_line, display);
-        rows.write_file(&facts, trace.numbers)?;
+    // Only the first row has the command.
+    let mut options = args.text;
+    for ((answer, name), trace) in answer.files.iter().zip(&names).zip(traces.iter()) {
+        let file = &FileFacts::new(answer, name, !args.no_command_line, display);
+        let mut stacks = TraceStackTexts::new(answer, args.criteria.stacks);
+        for listed in answer.objects() {
+            // An object may have no row, so the writer alone would not notice a cancellation.
+            answer.file.cancel.check().map_err(io::Error::other)?;
+            let object = &ObjectFacts::new(file, listed);
+            for item in EventItem::from_object(listed) {
+                let number = item.event().and_then(|event| Some(trace.numbers.of(event.stack?)));
+                let stack = match (number, stacks.show(&item)) {
+                    (None, _) => String::new(),
+                    (Some(number), None) => number.to_string(),
+                    (Some(number), Some(text)) => format!("StackId: {number} {text}"),
+                };
+                let row = CsvRow { options: take(&mut options), file, object, item, stack };
+                for (_, value) in columns(args) {
+                    writer.write_field(text.cell(&value(&row), SEPARATOR).as_bytes())?;
+                }
+                writer.write_record(None::<&[u8]>)?;
+            }
+        }
     }
-    rows.writer.flush()
+    writer.flush()
 }
 
 /// The columns that are asked for.
 fn columns(args: &ObjectRefStyle<'_>) -> impl Iterator<Item = &'static Column> {
     let targets = if args.criteria.show_target { TARGET_COLUMNS } else { &[] };
     COLUMNS.iter().chain(targets)
-}
-
-/// Writes rows.
-struct CsvRowWriter<'a, W: Write> {
-    writer: csv::Writer<W>,
-    args: &'a ObjectRefStyle<'a>,
-    text: CsvText,
-    has_written: bool,
-}
-
-impl<W: Write> CsvRowWriter<'_, W> {
-    fn write_file(&mut self, facts: &FileFacts<'_>, numbers: StackOffset) -> io::Result<()> {
-        let file = facts.answer;
-        let mut stacks = TraceStackTexts::new(file, self.args.criteria.stacks);
-        for listed in file.objects() {
-            // An object may have no row, so the writer alone would not notice a cancellation.
-            file.file.cancel.check().map_err(io::Error::other)?;
-            let object = &ObjectFacts::new(facts, listed);
-            for item in EventItem::from_object(listed) {
-                let number = item.event().and_then(|event| Some(numbers.of(event.stack?)));
-                let stack = match (number, stacks.show(&item)) {
-                    (None, _) => String::new(),
-                    (Some(number), None) => number.to_string(),
-                    (Some(number), Some(text)) => format!("StackId: {number} {text}"),
-                };
-                self.write_row(facts, object, item, stack)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn write_row(
-        &mut self,
-        file: &FileFacts<'_>,
-        object: &ObjectFacts<'_>,
-        item: EventItem<'_>,
-        stack: String,
-    ) -> io::Result<()> {
-        let options = if self.has_written { "" } else { self.args.text };
-        self.has_written = true;
-        let row = CsvRow { options, file, object, item, stack };
-        for (_, value) in columns(self.args) {
-            self.writer.write_field(self.text.cell(&value(&row), SEPARATOR).as_bytes())?;
-        }
-        Ok(self.writer.write_record(None::<&[u8]>)?)
-    }
 }

@@ -122,7 +122,7 @@ impl<'a> CsvProcessFacts<'a> {
                 None => name.to_owned(),
             },
             name,
-            start: process.start_ns.map(|start| clock.at(start).to_string()).unwrap_or_default(),
+            start: clock.text(process.start_ns),
             arguments: if has_command_line { behind_program(&process.command_line) } else { "" },
         }
     }
@@ -131,11 +131,13 @@ impl<'a> CsvProcessFacts<'a> {
 impl TargetFacts {
     fn new(target: &Target, file: &FileFacts<'_>) -> Self {
         let FileFacts { style, clock, .. } = file;
-        let time = |ns: i64| clock.at(ns).to_string();
         Self {
             label: TargetStyle { processes: style, clock }.label(target),
-            start: target.start_ns.map(time).unwrap_or_default(),
-            end: target.end.time_ns().map_or_else(|| target.end.name().to_owned(), time),
+            start: clock.text(target.start_ns),
+            end: match target.end.time_ns() {
+                Some(end) => clock.at(end).to_string(),
+                None => target.end.name().to_owned(),
+            },
             started_by: target.started_by.as_ref().map(|by| style.label(by)).unwrap_or_default(),
             function: target.start_function.clone().unwrap_or_default(),
         }

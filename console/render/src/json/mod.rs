@@ -53,18 +53,3 @@ where
         serializer.collect_seq((self.0)())
     }
 }
-
-/// An object that produces its members while they are written.
-pub struct JsonMembers<F>(pub F);
-
-impl<F, I, K, V> Serialize for JsonMembers<F>
-where
-    F: Fn() -> I,
-    I: IntoIterator<Item = (K, V)>,
-    K: Serialize,
-    V: Serialize,
-{
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map((self.0)())
-    }
-}

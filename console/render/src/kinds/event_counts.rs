@@ -13,8 +13,13 @@ use handlescope_session::values::CountedNoun;
 /// A kind of events, with the number of its file.
 pub type EventCountRow<'a> = (u32, &'a CountedEvent);
 
+// The meanings of members that kinds of events and their providers share.
+const PROVIDER: &str = "name; `Windows Kernel` for kernel events; null if nothing names it";
+const GUID: &str = "its GUID in lower case with dashes; null for kernel events and trace messages";
+
 /// Declares the columns of a kind of events; a document has file and provider once for all events of a provider.
 pub fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
+    const TIMES: &str = "time of the first and last; null if the extract does not record it";
     let mut columns = Columns::<EventCountRow<'a>>::default();
     columns.add("file", "index of the trace", |(file, _)| *file).rows_only();
     let count = columns
@@ -26,37 +31,14 @@ pub fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
         )
         .title("Count");
     count.show(Show::Grouped).follows("kind");
-    columns
-        .add(
-            "provider",
-            "name; `Windows Kernel` for kernel events; null if nothing names it",
-            |(_, row)| row.counted.provider.as_deref(),
-        )
-        .rows_only();
-    columns
-        .add(
-            "guid",
-            "its GUID in lower case with dashes; null for kernel events and trace messages",
-            |(_, row)| row.guid.as_deref(),
-        )
-        .rows_only();
+    columns.add("provider", PROVIDER, |(_, row)| row.counted.provider.as_deref()).rows_only();
+    columns.add("guid", GUID, |(_, row)| row.guid.as_deref()).rows_only();
     add_names(&mut columns, |(_, row)| row);
     columns
-        .add(
-            "first_ns",
-            "time of the first and last; null if the extract does not record it",
-            |(_, row)| row.counted.first_ns,
-        )
+        .add("first_ns", TIMES, |(_, row)| row.counted.first_ns)
         .title("First")
         .show(Show::Seconds);
-    columns
-        .add(
-            "last_ns",
-            "time of the first and last; null if the extract does not record it",
-            |(_, row)| row.counted.last_ns,
-        )
-        .title("Last")
-        .show(Show::Seconds);
+    columns.add("last_ns", TIMES, |(_, row)| row.counted.last_ns).title("Last").show(Show::Seconds);
     columns
 }
 
@@ -156,16 +138,10 @@ pub const NO_MATCH: &str = "only if nothing matches: the filter that removed eve
 pub fn provider_columns<'a>() -> Columns<'a, ProviderRows<'a>> {
     let mut columns = Columns::<ProviderRows<'a>>::default();
     columns.member("file", "index of the trace", |rows| rows.first().map(|(file, _)| *file));
-    columns.member(
-        "provider",
-        "name; `Windows Kernel` for kernel events; null if nothing names it",
-        |rows| rows.first().and_then(|(_, row)| row.counted.provider.as_deref()),
-    );
-    columns.member(
-        "guid",
-        "its GUID in lower case with dashes; null for kernel events and trace messages",
-        |rows| rows.first().and_then(|(_, row)| row.guid.as_deref()),
-    );
+    columns.member("provider", PROVIDER, |rows| {
+        rows.first().and_then(|(_, row)| row.counted.provider.as_deref())
+    });
+    columns.member("guid", GUID, |rows| rows.first().and_then(|(_, row)| row.guid.as_deref()));
     columns.member("count", "sum over `events`", |rows| {
         rows.iter().fold(0_u64, |sum, (_, row)| sum.saturating_add(row.counted.count))
     });

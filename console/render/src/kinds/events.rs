@@ -12,7 +12,7 @@ use crate::{
     ObjectRefStyle,
     event_item::{DUPLICATES, EventItem, TraceStackTexts},
     json::{Array, Hex},
-    table::{AnswerTable, Columns, FileRows, PartOf, RowMembers, RowsOf},
+    table::{AnswerTable, Columns, FileRows, PartOf, PartsOf, RowMembers},
     traces::{DocumentTraces, StackOffset, traces},
 };
 use handlescope_query::{FileAnswer, ListedDuplicate, ListedObject, ObjectRefAnswer, ProcessInfo};
@@ -228,10 +228,7 @@ members! {
                                `module+0xOFFSET` without symbols"
         => |row| row.object.target()??.start_function.as_deref();
     only "existing_handles", "its handles in the rundown" as "array" with existing_columns().members()
-        => |row| {
-        let (row, members) = (row.clone(), Rc::clone(&row.parts.existing));
-        RowsOf(members, move || row.clone().existing_handles())
-    };
+        => |row| row.existing_handles();
     only "events", "its events that passed the filters, in time order" as "array" => |row| {
         let row = row.clone();
         let events = move || row.clone().items().filter(|row| row.item.event().is_some());
@@ -352,9 +349,11 @@ impl<'a> ObjectListRow<'a> {
         Some(PartOf(Rc::clone(&self.parts.creator), self.object.creator()?))
     }
 
-    fn existing_handles(self) -> impl Iterator<Item = RemainingHandle> {
+    fn existing_handles(&self) -> PartsOf<'a, RemainingHandle> {
         let processes = &self.object.file.file.processes;
-        self.object.existing().map(|(owner, handle)| (processes.get(owner).pid, handle))
+        let handles = self.object.existing();
+        let handles = handles.map(|(owner, handle)| (processes.get(owner).pid, handle));
+        PartsOf(Rc::clone(&self.parts.existing), handles.collect())
     }
 }
 

@@ -11,8 +11,8 @@ use crate::{
     traces::{OfTraces, StackOffset, totals_columns, traces},
 };
 use handlescope_query::{
-    Domain, FileAnswer, GroupColumn, GroupCriteria, GroupKey, GroupStats, Groups, GroupsLeftOut,
-    Growth, KeyKind, NodeIdx, ObjectRefAnswer, Stat, TraceAnswer,
+    Domain, FileAnswer, GroupColumn, GroupCriteria, GroupKey, GroupStats, GroupTree, Groups,
+    GroupsLeftOut, Growth, KeyKind, NodeIdx, ObjectRefAnswer, Stat,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
@@ -59,20 +59,15 @@ fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns<'a,
         .title("Share");
     columns.add("sample_ids", "ids of up to three objects", GroupRow::sample_ids).title("Ids");
     if let Some(buckets) = criteria.buckets {
+        const OPEN: &str =
+            "only with `-ShowTime`: handles open at the end of each part of the trace";
         let open = move |row: &GroupRow<'a>| row.groups.outstanding(row.node, buckets);
-        columns.nest(
-            "outstanding",
-            "array?",
-            "only with `-ShowTime`: handles open at the end of each part of the trace",
-            open,
-        );
+        columns.nest("outstanding", "array?", OPEN, open);
         if !is_document {
-            let numbers = columns.add(
-                "outstanding",
-                "only with `-ShowTime`: handles open at the end of each part of the trace",
-                move |row| open(row).unwrap_or_default(),
-            );
-            numbers.title("Numbers").rows_only();
+            columns
+                .add("outstanding", OPEN, move |row| open(row).unwrap_or_default())
+                .title("Numbers")
+                .rows_only();
         }
         columns
             .add(
@@ -139,12 +134,11 @@ pub fn groups<'a>(
     is_document: bool,
 ) -> io::Result<AnswerTable<'a>> {
     let criteria = &style.criteria.groups;
-    let shown = StackDisplayArgs { show: true, ..StackDisplayArgs::default() };
     let has_times = criteria.buckets.is_some();
     let traces = traces(&answer.files);
     let rows = answer.files.iter().zip(traces.iter()).flat_map(|(file, trace)| {
         let (numbers, stacks) =
-            (trace.numbers, Rc::new(StackStyle::for_answer(file, shown).trimmed(file.trims())));
+            (trace.numbers, Rc::new(StackStyle::for_groups(file, StackDisplayArgs::default())));
         file.groups
             .iter()
             .flat_map(|groups| groups.tree.leaves().map(move |node| (groups, node)))
@@ -197,42 +191,36 @@ pub fn group_document<'a>() -> Columns<'a, GroupsHead<'a>> {
     document
 }
 
-/// The groups and rows that options leave out.
-#[derive(Default)]
-struct Omissions {
-    groups: usize,
-    handles: u64,
-    rows: Option<usize>,
-}
+/// The groups that options leave out, and the number of rows that `-Rows` does.
+type Omissions = (GroupsLeftOut, Option<usize>);
 
 /// Declares the columns for what options leave out.
 fn left_out_columns<'a>() -> Columns<'a, Omissions> {
     const OMITTED: &str = "number of omitted groups, and of the handles and views in them";
     let mut columns = Columns::<Omissions>::default();
-    columns.member("groups", OMITTED, |sum| sum.groups);
-    columns.member("handles", OMITTED, |sum| sum.handles);
+    columns.member("groups", OMITTED, |(sum, _)| sum.groups);
+    columns.member("handles", OMITTED, |(sum, _)| sum.handles);
     columns.member_if(
         "rows",
         "only with `-Rows`: groups of the last column that it omits",
-        |sum| sum.rows,
+        |(_, rows)| *rows,
     );
     columns
 }
 
 /// Counts what `-TopN`, `-MinCount` and `-Rows` leave out on all levels.
 fn left_out(answer: &ObjectRefAnswer<'_>, criteria: &GroupCriteria) -> Omissions {
-    let groups = answer.files.iter().filter_map(|file| file.groups.as_ref());
-    let rows = criteria.rows.map(|_| groups.map(|groups| groups.tree.rows_left_out()).sum());
-    let mut sum = Omissions { rows, ..Omissions::default() };
-    for groups in answer.files.iter().filter_map(|file| file.groups.as_ref()) {
-        let parents = std::iter::once(None).chain(groups.tree.shown().map(Some));
-        for GroupsLeftOut { groups, handles } in parents.map(|parent| groups.tree.left_out(parent))
-        {
+    let trees = || answer.files.iter().filter_map(|file| Some(&file.groups.as_ref()?.tree));
+    let rows = criteria.rows.map(|_| trees().map(GroupTree::rows_left_out).sum());
+    let mut sum = GroupsLeftOut::default();
+    for tree in trees() {
+        let parents = std::iter::once(None).chain(tree.shown().map(Some));
+        for GroupsLeftOut { groups, handles } in parents.map(|parent| tree.left_out(parent)) {
             sum.groups += groups;
             sum.handles += handles;
         }
     }
-    sum
+    (sum, rows)
 }
 
 impl<'a> GroupRow<'a> {

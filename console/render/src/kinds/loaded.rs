@@ -7,9 +7,9 @@ use handlescope_model::tables::TraceInfo;
 use super::index;
 use crate::{
     table::{AnswerTable, Columns, FileRows, Show},
+    text::shown_path,
     time::TraceClock,
 };
-use handlescope_session::paths::shown;
 
 /// Text for a fact that is unknown.
 const UNKNOWN: &str = "unknown";
@@ -21,8 +21,7 @@ const UNKNOWN: &str = "unknown";
 pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<AnswerTable<'a>> {
     let mut columns = Columns::<(usize, &Path, &TraceInfo)>::default();
     columns.add("index", "number of the trace", |(number, ..)| index(*number)).title("#");
-    let path = |path: &Path| shown(path).to_string_lossy().into_owned();
-    columns.add("path", "the file as it was loaded", move |(_, file, _)| path(file)).title("File");
+    columns.add("path", "the file as it was loaded", |(_, file, _)| shown_path(file)).title("File");
     columns
         .add("recorded", "start of the recording", |(.., info)| TraceClock::recorded_start(info))
         .title("Recorded");

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::events::objects;
 use crate::json;
@@ -10,7 +10,8 @@ use crate::table::{Columns, DocumentWithRows};
 use crate::text::ObjectRefStyle;
 use crate::traces::{OfTraces, totals_columns, traces};
 use handlescope_query::{
-    CountBy, CountRows, CountedHandles, GuiHandles, HandleCounts, ObjectRefAnswer, ObjectsLeftOut,
+    CountBy, CountRow, CountRows, CountedHandles, GuiHandles, HandleCounts, ObjectRefAnswer,
+    ObjectsLeftOut,
 };
 use handlescope_session::values::JsonMode;
 
@@ -112,14 +113,6 @@ fn left_out(answer: &ObjectRefAnswer<'_>) -> ObjectsLeftOut {
     sum
 }
 
-/// A name with its count, and a file number if the name is of a process in one of several traces.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum CountJson<'a> {
-    Name(&'a str, u64),
-    NameInFile(&'a str, u64, usize),
-}
-
 /// The counts of handles that are not closed.
 pub struct NotClosed<'a> {
     counts: &'a HandleCounts,
@@ -130,19 +123,17 @@ pub struct NotClosed<'a> {
     args: &'a ObjectRefStyle<'a>,
 }
 
-impl<'a> NotClosed<'a> {
-    fn rows(&self) -> Vec<CountJson<'a>> {
-        self.rows
-            .rows
-            .iter()
-            .map(|row| {
-                if self.has_files {
-                    CountJson::NameInFile(row.name, row.count, row.file)
-                } else {
-                    CountJson::Name(row.name, row.count)
-                }
-            })
-            .collect()
+impl NotClosed<'_> {
+    /// Returns names with their counts, and file numbers if the names are of processes in several traces.
+    fn rows(&self) -> Vec<Value> {
+        let row = |row: &CountRow<'_>| {
+            if self.has_files {
+                json!([row.name, row.count, row.file])
+            } else {
+                json!([row.name, row.count])
+            }
+        };
+        self.rows.rows.iter().map(row).collect()
     }
 }
 

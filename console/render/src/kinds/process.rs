@@ -72,11 +72,11 @@ pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessListRow<'a>>
     );
     let start =
         columns.add("start_ns", "start; null outside of the trace", |row| row.process().start_ns);
-    start.title("Start").show(shown).texts(|row| row.time(row.process().start_ns));
+    start.title("Start").show(shown).texts(|row| row.clock.text(row.process().start_ns));
     let end = columns.add("end_ns", "end; null outside of the trace, except of zombies", |row| {
         row.process().end_ns
     });
-    end.title("End").show(shown).texts(|row| row.time(row.process().end_ns));
+    end.title("End").show(shown).texts(|row| row.clock.text(row.process().end_ns));
     let exit_code = columns.add("exit_code", "exit code, signed", |row| row.process().exit_code);
     exit_code.title("Exit code").show(Show::ExitCode);
     columns.add("is_new", "whether the trace contains its start", |row| {
@@ -148,10 +148,6 @@ impl<'a> ProcessListRow<'a> {
     fn indented_name(&self) -> String {
         let width = self.listed.depth.min(DEEPEST) * INDENT;
         format!("{:width$}{}", "", self.process().name)
-    }
-
-    fn time(&self, time_ns: Option<i64>) -> String {
-        time_ns.map_or_else(String::new, |ns| self.clock.at(ns).to_string())
     }
 }
 

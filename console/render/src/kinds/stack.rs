@@ -14,7 +14,7 @@ use crate::{
     text::{ProcessStyle, StackStyle},
     traces::StackJson,
 };
-use handlescope_query::{FrameStats, ProcessStack, StacksAnswer};
+use handlescope_query::{FrameStats, ListAnswer, ProcessStack, StackList, StacksAnswer};
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
 use handlescope_session::values::{CountedNoun, Format};
@@ -25,15 +25,15 @@ const ONLY_HANDLES: &str = "Only stacks of handle events, allocations and kept p
 
 /// A stack and its presentation.
 pub struct StackItem<'a> {
-    file: Rc<StackFileStyle<'a>>,
+    file: Rc<ListStyle<'a, StackList<'a>>>,
     stack: ProcessStack,
 }
 
-/// The presentation of the stacks of a trace.
-struct StackFileStyle<'a> {
-    answer: &'a StacksAnswer<'a>,
-    processes: ProcessStyle,
-    stacks: StackStyle<'a>,
+/// The presentation of a list of a trace with processes and stacks.
+pub struct ListStyle<'a, T> {
+    pub answer: &'a ListAnswer<'a, T>,
+    pub processes: ProcessStyle,
+    pub stacks: StackStyle<'a>,
 }
 
 /// Declares the columns of a stack. `has_text`: files have its frames.
@@ -83,7 +83,9 @@ pub fn call_stacks<'a>(
     display: &Display,
 ) -> io::Result<AnswerTable<'a>> {
     let rows = answers.iter().flat_map(|answer| {
-        let file = Rc::new(StackFileStyle::new(answer, stacks, display));
+        let (frames, bases) = (&answer.list.frames, &answer.list.bases);
+        let file =
+            ListStyle::new(answer, StackStyle::new(Some(frames.named()), bases, stacks), display);
         answer.list.rows.iter().map(move |&stack| StackItem { file: Rc::clone(&file), stack })
     });
     let (mut columns, display) = (stack_columns(format != Format::Text), *display);
@@ -101,13 +103,13 @@ pub fn call_stacks<'a>(
     Ok(table.within(stack_document(), about))
 }
 
-impl<'a> StackFileStyle<'a> {
-    fn new(answer: &'a StacksAnswer<'a>, stacks: StackDisplayArgs, display: &Display) -> Self {
-        StackFileStyle {
-            answer,
-            processes: ProcessStyle::new(&answer.info, display),
-            stacks: StackStyle::new(Some(answer.list.frames.named()), &answer.list.bases, stacks),
-        }
+impl<'a, T> ListStyle<'a, T> {
+    pub fn new(
+        answer: &'a ListAnswer<'a, T>,
+        stacks: StackStyle<'a>,
+        display: &Display,
+    ) -> Rc<Self> {
+        Rc::new(Self { answer, processes: ProcessStyle::new(&answer.info, display), stacks })
     }
 }
 

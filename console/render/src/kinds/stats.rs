@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::index;
 use crate::table::{AnswerTable, CellType, ColumnDeclaration, Columns, FileRows, RowOf, Show};
-use crate::text::line_of_zombies;
+use crate::text::hint_at_zombies;
 use crate::time::{Seconds, utc};
 use handlescope_query::{StatsAnswer, TraceStats};
 use handlescope_session::filter::Filter;
@@ -439,8 +439,7 @@ fn about(answer: &StatsAnswer<'_>, display: &Display) -> io::Result<String> {
     // Writing to a string does not fail.
     let _ = write_losses(answer, display, &mut text);
     let _ = write_warnings(&answer.list.warnings, display, &mut text);
-    if let Some(line) = line_of_zombies(&answer.list.zombies) {
-        let line = format!("{line}; .dump Process -Zombie lists them");
+    if let Some(line) = hint_at_zombies(&answer.list.zombies) {
         let _ = writeln!(text, "{}", display.whole(&Untrusted(&line).to_string()));
     }
     let row = StatsRow { answer, file_rows: FileRows::default() };

@@ -16,6 +16,7 @@ pub type ModuleSymbolsRow<'a> = (u32, &'a ModuleSymbols);
 
 /// Declares the columns of a module's symbols.
 pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
+    const PDB: &str = "its PDB; null if the trace does not have it";
     let pdb = |symbols: &'a ModuleSymbols| symbols.report.module.pdb.as_ref();
     let mut columns = Columns::<ModuleSymbolsRow<'a>>::default();
     columns.add("file", "index of the trace", |(file, _)| *file);
@@ -25,19 +26,11 @@ pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
     columns
         .add("path", "path of the image", |(_, symbols)| symbols.report.module.path.as_str())
         .detail();
-    columns.add("pdb_name", "its PDB; null if the trace does not have it", move |(_, symbols)| {
-        pdb(symbols).map(|pdb| pdb.name.as_str())
-    });
+    columns.add("pdb_name", PDB, move |(_, symbols)| pdb(symbols).map(|pdb| pdb.name.as_str()));
     columns
-        .add("pdb_guid", "its PDB; null if the trace does not have it", move |(_, symbols)| {
-            pdb(symbols).map(|pdb| pdb.guid.to_string())
-        })
+        .add("pdb_guid", PDB, move |(_, symbols)| pdb(symbols).map(|pdb| pdb.guid.to_string()))
         .detail();
-    columns
-        .add("pdb_age", "its PDB; null if the trace does not have it", move |(_, symbols)| {
-            pdb(symbols).map(|pdb| pdb.age)
-        })
-        .detail();
+    columns.add("pdb_age", PDB, move |(_, symbols)| pdb(symbols).map(|pdb| pdb.age)).detail();
     let frames = columns
         .add("frames", "distinct frames in the module", |(_, symbols)| symbols.frames as u64);
     frames.title("Frames").show(Show::Grouped);

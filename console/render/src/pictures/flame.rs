@@ -8,12 +8,12 @@ use handlescope_model::Untrusted;
 use inferno::flamegraph::color::{BasicPalette, PaletteMap};
 use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection};
 
-use super::folded::{FoldedFile, FoldedStack, PictureFrame, Weight, folded, unit};
-use super::group::PictureGroup;
+use super::folded::{FoldedFile, PictureFrame, unit};
+use super::group::{PictureGroup, Weight, allocation_groups, handle_groups};
 use super::{Measure, speedscope};
 use crate::text::trace_name;
 use handlescope_query::{
-    Amount, Domain, FileAnswer, PointsDiff, ResourceGroup, ResourcesAnswer, TraceAnswer, TracesDiff,
+    Amount, Domain, FileAnswer, PointsDiff, ResourcesAnswer, TraceAnswer, TracesDiff,
 };
 
 /// Title that says which handles count.
@@ -33,6 +33,8 @@ pub struct FlameGraph {
     /// Unit of the counts.
     pub unit: &'static str,
     pub files: Vec<FoldedFile>,
+    /// Whether the counts are compared with those before.
+    compares: bool,
 }
 
 impl FlameGraph {
@@ -44,14 +46,15 @@ impl FlameGraph {
         subtitle: String,
     ) -> Self {
         let unit = if measure == Measure::Handles { unit(&files) } else { measure.unit() };
-        Self { title, subtitle, unit, files }
+        Self { title, subtitle, unit, files, compares: false }
     }
 
     /// Weighs the stacks of traces. The answers must have groups by process, create stack and type.
     pub fn new(files: &[FileAnswer<'_>], weight: Weight) -> Self {
-        let stacks =
-            files.iter().map(|file| FoldedFile::new(file.about.path, folded(file, weight)));
-        let files: Vec<FoldedFile> = stacks.collect();
+        let files = files
+            .iter()
+            .map(|file| FoldedFile::new(file, handle_groups(file, weight), Measure::Handles));
+        let files: Vec<FoldedFile> = files.collect();
         let subtitle = names(&files);
         Self::from_files(Measure::Handles, files, TITLE.to_owned(), subtitle)
     }
@@ -65,8 +68,9 @@ impl FlameGraph {
             .map(|group| group.stats.unreleased());
         let measure = if by_count { Measure::Allocations } else { Measure::new(amounts) };
         let files = answers.iter().map(|answer| {
-            let stacks = folded_leaks(answer, answer.shown_groups(), measure);
-            FoldedFile::new(answer.about.path, stacks)
+            let groups =
+                answer.shown_groups().filter(|group| group.stats.unreleased() != Amount::default());
+            FoldedFile::new(answer, allocation_groups(answer, groups), measure)
         });
         let files: Vec<FoldedFile> = files.collect();
         let (title, subtitle) =
@@ -92,7 +96,7 @@ impl FlameGraph {
                 let drawn = PictureGroup::new(process, Some(kind), allocator, site.stack);
                 (drawn, [group.between.at_first, group.between.at_second])
             });
-            FoldedFile::new(answer.file.about().path, compared(&answer.file, groups, measure))
+            FoldedFile::new(&answer.file, groups, measure)
         });
         let files: Vec<FoldedFile> = files.collect();
         let [from, to] = points.map(Untrusted);
@@ -103,7 +107,7 @@ impl FlameGraph {
             _ => format!("Allocated at {to}, compared with {from} ({})", measure.unit()),
         };
         let subtitle = format!("{}; {COLOURS} than at {from}", names(&files));
-        Self::from_files(measure, files, title, subtitle)
+        Self { compares: true, ..Self::from_files(measure, files, title, subtitle) }
     }
 
     /// Weighs the leaks of the second of two traces, compared with the number expected if nothing had changed.
@@ -124,7 +128,7 @@ impl FlameGraph {
             let drawn = PictureGroup::new(process, Some(kind), allocator, stack);
             (drawn, [expected, group.leaks.sides[1].leaked])
         });
-        let stacks = compared(after, groups, measure);
+        let file = FoldedFile::new(after, groups, measure);
         let gone =
             answer.groups.iter().filter(|group| group.leaks.sides[1].leaked.count == 0).count();
         let gone = if gone > 0 { format!("; {gone} gone") } else { String::new() };
@@ -138,7 +142,7 @@ impl FlameGraph {
             _ => format!("Leaked in {after}, compared with {before} ({})", measure.unit()),
         };
         let subtitle = format!("{COLOURS} than expected from {before}{gone}");
-        Self::from_files(measure, vec![FoldedFile { name: after, stacks }], title, subtitle)
+        Self { compares: true, ..Self::from_files(measure, vec![file], title, subtitle) }
     }
 
     /// Whether no handle counts.
@@ -171,21 +175,20 @@ impl FlameGraph {
     /// Returns stacks in inferno's format: frames separated by `;`, then the number before if there is one, and the
     /// number. Each stack appears once, because inferno would drop the difference of a repeated one.
     fn lines(&self) -> Vec<String> {
-        let mut numbers: BTreeMap<String, (Option<u64>, u64)> = BTreeMap::new();
+        let mut numbers: BTreeMap<String, [u64; 2]> = BTreeMap::new();
         for file in &self.files {
             let root = (self.files.len() > 1).then(|| format!("{};", escaped(&file.name)));
             for stack in &file.stacks {
                 let text =
                     format!("{}{}", root.as_deref().unwrap_or_default(), line(&stack.frames));
-                let (before, count) = numbers.entry(text).or_default();
+                let [before, count] = numbers.entry(text).or_default();
+                *before = before.saturating_add(stack.before);
                 *count = count.saturating_add(stack.count);
-                if let Some(added) = stack.before {
-                    *before = Some(before.unwrap_or_default().saturating_add(added));
-                }
             }
         }
         let mut room = [MAX_WIDTH; 2];
-        let lines = numbers.into_iter().map(|(mut text, (before, count))| {
+        let lines = numbers.into_iter().map(|(mut text, [before, count])| {
+            let before = self.compares.then_some(before);
             for (number, room) in before.into_iter().chain([count]).zip(&mut room) {
                 let number = number.min(*room);
                 *room -= number;
@@ -250,37 +253,6 @@ fn measure<'a, F: TraceAnswer<'a>>(amounts: impl Iterator<Item = Amount>) -> Mea
     }
 }
 
-/// Returns the stacks of unfreed allocations in some groups of an answer.
-pub fn folded_leaks<'g>(
-    answer: &ResourcesAnswer<'_>,
-    groups: impl Iterator<Item = &'g ResourceGroup>,
-    measure: Measure,
-) -> Vec<FoldedStack> {
-    let leaks = groups.map(|group| (group, measure.width(group.stats.unreleased())));
-    leaks
-        .filter(|(_, count)| *count > 0)
-        .map(|(group, count)| {
-            FoldedStack::new(answer, &PictureGroup::from_allocations(answer, group), count)
-        })
-        .collect()
-}
-
-/// Returns the stacks of groups with their amounts before and after, if there is something after.
-fn compared<'a, 'g>(
-    answer: &impl TraceAnswer<'a>,
-    groups: impl Iterator<Item = (PictureGroup<'g>, [Amount; 2])>,
-    measure: Measure,
-) -> Vec<FoldedStack> {
-    groups
-        .map(|(group, amounts)| (group, amounts.map(|amount| measure.width(amount))))
-        .filter(|(_, [_, after])| *after > 0)
-        .map(|(group, [before, after])| FoldedStack {
-            before: Some(before),
-            ..FoldedStack::new(answer, &group, after)
-        })
-        .collect()
-}
-
 /// Replaces characters in a name that inferno misreads: `;` separates frames, and `# ` starts a comment. A number after
 /// a space is a count, but only at the end, where the type has brackets.
 fn escaped(name: &str) -> String {
@@ -293,14 +265,15 @@ mod tests {
     use super::*;
 
     fn graph(stacks: &[(&[&str], Option<u64>, u64)]) -> FlameGraph {
+        let compares = stacks.iter().any(|(_, before, _)| before.is_some());
         let stacks = stacks.iter().map(|(frames, before, count)| FoldedStack {
             frames: frames.iter().map(|name| PictureFrame::named(name)).collect(),
             count: *count,
-            before: *before,
+            before: before.unwrap_or_default(),
         });
         let (title, subtitle) = (TITLE.to_owned(), "a".to_owned());
         let files = vec![FoldedFile { name: "a".to_owned(), stacks: stacks.collect() }];
-        FlameGraph { title, subtitle, unit: unit(&files), files }
+        FlameGraph { title, subtitle, unit: unit(&files), files, compares }
     }
 
     fn svg(graph: &FlameGraph) -> String {

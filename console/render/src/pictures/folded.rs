@@ -2,18 +2,13 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::path::Path;
 
 use handlescope_model::{FILE_MAPPING_NAME, StackIdx, Untrusted};
 
-use super::group::PictureGroup;
+use super::Measure;
+use super::group::GroupAmounts;
 use crate::text::trace_name;
-use handlescope_query::{
-    FileAnswer, FrameView, GroupStats, TraceAnswer, TrimmedStacks, with_program,
-};
-
-/// A function that returns how many handles of a group count.
-pub type Weight = fn(&GroupStats) -> u32;
+use handlescope_query::{FrameView, TraceAnswer, TrimmedStacks, with_program};
 
 /// Unit of handles.
 const HANDLES: &str = "handles";
@@ -30,20 +25,8 @@ pub struct FoldedStack {
     pub frames: Vec<PictureFrame>,
     /// Number of handles that count.
     pub count: u64,
-    /// Number before, in a comparison.
-    pub before: Option<u64>,
-}
-
-impl FoldedStack {
-    /// Creates the stack of a group: process, frames, and type, or kind and allocator.
-    pub fn new<'a>(answer: &impl TraceAnswer<'a>, group: &PictureGroup<'_>, count: u64) -> Self {
-        let names = [group.type_name, group.allocator].into_iter().filter(|name| !name.is_empty());
-        let frames = [PictureFrame::named(&group.process)]
-            .into_iter()
-            .chain(stack_frames(answer, group.stack))
-            .chain([PictureFrame::from_type(&names.collect::<Vec<_>>().join(" "))]);
-        Self { frames: frames.collect(), count, before: None }
-    }
+    /// Number before, for a comparison.
+    pub before: u64,
 }
 
 /// The stacks of a trace.
@@ -54,8 +37,13 @@ pub struct FoldedFile {
 }
 
 impl FoldedFile {
-    pub fn new(path: &Path, stacks: Vec<FoldedStack>) -> Self {
-        Self { name: trace_name(path), stacks }
+    pub fn new<'a, 'g>(
+        answer: &impl TraceAnswer<'a>,
+        groups: impl Iterator<Item = GroupAmounts<'g>>,
+        measure: Measure,
+    ) -> Self {
+        let name = trace_name(answer.about().path);
+        Self { name, stacks: folded(answer, groups, measure) }
     }
 }
 
@@ -98,14 +86,23 @@ impl<T: Clone + Eq + Hash> UniqueValues<T> {
     }
 }
 
-/// Returns the stacks of a file in any order. The file must have groups by process, create stack and type.
-pub fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<FoldedStack> {
-    let Some(groups) = &file.groups else { return Vec::new() };
-    let weighed = groups.tree.leaves().map(|leaf| (leaf, weight(&groups.tree.stats(leaf))));
-    weighed
-        .filter(|(_, count)| *count > 0)
-        .map(|(leaf, count)| {
-            FoldedStack::new(file, &PictureGroup::from_handles(groups, leaf), count.into())
+/// Returns the stacks of groups of which something counts: process, frames, and type, or kind and allocator.
+pub fn folded<'a, 'g>(
+    answer: &impl TraceAnswer<'a>,
+    groups: impl Iterator<Item = GroupAmounts<'g>>,
+    measure: Measure,
+) -> Vec<FoldedStack> {
+    groups
+        .map(|(group, amounts)| (group, amounts.map(|amount| measure.width(amount))))
+        .filter(|(_, [_, count])| *count > 0)
+        .map(|(group, [before, count])| {
+            let names = [group.type_name, group.allocator];
+            let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
+            let frames = [PictureFrame::named(&group.process)]
+                .into_iter()
+                .chain(stack_frames(answer, group.stack))
+                .chain([PictureFrame::from_type(&names.join(" "))]);
+            FoldedStack { frames: frames.collect(), count, before }
         })
         .collect()
 }

@@ -12,9 +12,9 @@ mod timeline;
 
 use indicatif::{HumanBytes, HumanCount};
 
-pub use self::flame::{FlameGraph, colors, folded_leaks, line};
-pub use self::folded::{FoldedStack, FrameTable, PictureFrame, Weight, folded};
-pub use self::group::PictureGroup;
+pub use self::flame::{FlameGraph, colors, line};
+pub use self::folded::{FoldedStack, FrameTable, PictureFrame, folded};
+pub use self::group::{PictureGroup, Weight, allocation_groups, handle_groups};
 pub use self::plot_svg::write_svg as write_plot_svg;
 pub use self::plot_text::{columns, write_text as write_plot_text};
 pub use self::pprof::{PprofProfile, SuspectIds};

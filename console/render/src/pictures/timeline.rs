@@ -8,12 +8,12 @@ use handlescope_model::{StackIdx, Untrusted};
 use super::Measure;
 use super::group::UNKNOWN;
 use super::ticks::{RoundNumbers, Ticks};
+use crate::text::trace_name;
 use handlescope_fleet::{FleetGrowth, GrowthAxis, GrowthLine};
 use handlescope_query::{
     FileAnswer, GroupColumn, GroupKey, Groups, NodeIdx, ResourceGroup, ResourceGroups,
     ResourcesAnswer, TimeWindow, TimedGroup, most_at_once,
 };
-use handlescope_session::paths::stem;
 use handlescope_session::terminal::clip::cut_in_the_middle;
 
 /// Maximum number of columns of a displayed name.
@@ -156,7 +156,7 @@ impl OpenTimeline {
             let (name, peak) = (format!("{} others", rest.len()), most_at_once(changes.collect()));
             series.push(Series { name, peak, open: sums });
         }
-        let file = Untrusted(&stem(path)).to_string();
+        let file = trace_name(path);
         Self { measure, file, window, series, axis: Axis::Seconds }
     }
 

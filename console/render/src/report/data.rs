@@ -15,13 +15,16 @@ use crate::findings::markdown;
 use crate::json::Document;
 use crate::kinds::{findings_of_suspect, listed_and_others, stacks_with_lines};
 use crate::pictures::{
-    FrameTable, Measure, OpenTimeline, PictureFrame, colors, folded, folded_leaks,
+    FrameTable, Measure, OpenTimeline, PictureFrame, allocation_groups, colors, folded,
+    handle_groups,
 };
 use crate::text::{
-    StackStyle, callers, cause, ignored_because, in_processes, leaked_amount, named_objects, title,
+    StackStyle, callers, cause, ignored_because, in_processes, leaked_amount, named_objects,
+    source_place, title,
 };
 use handlescope_query::{
-    AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, GroupStats, Suspect, WhyAnswer,
+    AllocatedKind, AllocationsOverview, Amount, Diagnosis, FileAnswer, GroupStats, Suspect,
+    WhyAnswer,
 };
 
 /// Returns the data about the traces.
@@ -85,7 +88,9 @@ fn file<'a>(
         .with("suspects", rows)
         .with("listed", listed)
         .with("unit", Measure::Handles.unit());
-    let document = with_pictures(document, open, folded(file, GroupStats::unreleased), table);
+    let stacks_of_leaks =
+        folded(file, handle_groups(file, GroupStats::unreleased), Measure::Handles);
+    let document = with_pictures(document, open, stacks_of_leaks, table);
     with_groups(document.with("kinds", kinds), answer).with("stacks", stacks)
 }
 
@@ -98,7 +103,10 @@ fn kind<'a>(
     let name = kind.name;
     let measure = Measure::for_bytes(kind.has_bytes());
     let allocated = OpenTimeline::for_kind(&overview.over_time, name, measure, BUCKETS, PROCESSES);
-    let stacks = folded_leaks(&overview.groups, overview.groups.groups_of(name), measure);
+    let groups = overview.groups.groups_of(name);
+    let groups = groups.filter(|group| group.stats.unreleased() != Amount::default());
+    let groups = allocation_groups(&overview.groups, groups);
+    let stacks = folded(&overview.groups, groups, measure);
     let document = Document::default().with("kind", name).with("unit", measure.unit());
     with_pictures(document, allocated, stacks, table)
 }
@@ -155,10 +163,7 @@ fn suspect<'a>(
 }
 
 fn frame(frame: &PictureFrame, color: Option<String>) -> Document<'static> {
-    let source = frame.source.as_ref().map(|(file, line)| match line {
-        Some(line) => format!("{file}:{line}"),
-        None => file.clone(),
-    });
+    let source = frame.source.as_ref().map(|(file, line)| source_place(file, *line));
     Document::default()
         .with("name", frame.name.clone())
         .with_some("source", source)

@@ -60,7 +60,7 @@ pub fn summary(report: &FleetReport<'_>) -> String {
             let texts = [
                 row.rank.to_string(),
                 format!("{} of {}", row.machines, row.machines_of_process),
-                HumanCount(u64::try_from(row.unreleased()).unwrap_or_default()).to_string(),
+                HumanCount(text::count(row.unreleased())).to_string(),
                 row.site.type_name.clone(),
                 row.site.process.clone(),
                 row.first_build.clone().unwrap_or_default(),

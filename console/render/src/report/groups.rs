@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use super::ReportAnswer;
 use super::html::clean;
 use crate::json::Document;
+use crate::kinds::{add_amounts, add_stats};
 use crate::pictures::PictureGroup;
 use crate::table::{Columns, Show};
-use crate::{add_amounts, add_stats};
 use handlescope_query::{
     FileAnswer, GroupStats, Groups, NodeIdx, ResourceGroup, ResourceStats, ResourcesAnswer,
 };

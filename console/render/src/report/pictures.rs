@@ -46,7 +46,7 @@ fn flame<'a>(mut stacks: Vec<FoldedStack>, table: &mut FrameTable) -> Vec<Docume
     if !rest.is_empty() {
         let name = PictureFrame::named(&format!("… {} more stacks", rest.len()));
         let count = rest.iter().fold(0, |sum: u64, stack| sum.saturating_add(stack.count));
-        stacks.push(FoldedStack { frames: vec![name], count, before: None });
+        stacks.push(FoldedStack { frames: vec![name], count, before: 0 });
     }
     stacks.sort_by_cached_key(|stack| line(&stack.frames));
     let stacks = stacks.into_iter().map(|stack| {

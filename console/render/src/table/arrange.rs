@@ -13,7 +13,7 @@ impl AnswerTable<'_> {
             self.sort_by(name)?;
         }
         if let Some(top) = options.top {
-            self.files.iter_mut().for_each(|file| file.cut(top));
+            self.files.iter_mut().for_each(|file| file.left_out += file.cut(top));
         }
         Ok(())
     }
@@ -26,22 +26,15 @@ impl AnswerTable<'_> {
 
     /// Keeps the first rows without mentioning the others, and returns how many there are.
     pub fn limit(&mut self, rows: usize) -> usize {
-        let mut left_out = 0;
-        for file in &mut self.files {
-            let before = file.height();
-            let counted = file.left_out;
-            file.cut(TopN { take: rows, skip: 0 });
-            file.left_out = counted;
-            left_out += before - file.height();
-        }
-        left_out
+        self.files.iter_mut().map(|file| file.cut(TopN { take: rows, skip: 0 })).sum()
     }
 
     /// Orders the rows of each file by a column.
     pub fn sort_by(&mut self, name: &str) -> Result<(), OutputError> {
         let column = self.sortable().find(|(index, _)| self.is_named(*index, name));
         let Some((index, column)) = column else {
-            return Err(OutputError::unknown_column("-SortBy", name, self.column_names()));
+            let names = self.sortable().map(|(_, column)| column.name().as_str());
+            return Err(OutputError::unknown_column("-SortBy", name, names));
         };
         let column = column.clone();
         let heading = self.specs.get(index).and_then(ColumnFormat::heading);
@@ -61,10 +54,6 @@ impl AnswerTable<'_> {
             .iter()
             .enumerate()
             .filter(|(_, column)| !column.dtype().is_nested() && column.name() != FILE)
-    }
-
-    fn column_names(&self) -> impl Iterator<Item = &str> {
-        self.sortable().map(|(_, column)| column.name().as_str())
     }
 
     fn is_named(&self, column: usize, name: &str) -> bool {
@@ -140,8 +129,8 @@ fn sorted(column: &Column, file: &FileRows) -> PolarsResult<Vec<usize>> {
 }
 
 impl FileRows {
-    /// Keeps the selected rows, and counts the others.
-    fn cut(&mut self, TopN { take, skip }: TopN) {
+    /// Keeps the selected rows, and returns the number of the others.
+    fn cut(&mut self, TopN { take, skip }: TopN) -> usize {
         let before = self.height();
         match &mut self.order {
             Some(order) => *order = order.iter().copied().skip(skip).take(take).collect(),
@@ -150,6 +139,6 @@ impl FileRows {
                 self.rows = start..start.saturating_add(take).min(self.rows.end);
             }
         }
-        self.left_out += before - self.height();
+        before - self.height()
     }
 }

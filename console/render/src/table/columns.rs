@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::document::{Depth, MemberMeaning, PartOf, PartsOf};
 use super::value::{CellType, CellValue, DocumentMember, Show, cell, hex};
+use crate::json::Document;
 use handlescope_session::values::Size;
 
 /// The number of a file; its rows are together anyway.
@@ -157,15 +158,6 @@ pub struct ColumnDeclaration<'a, R> {
     /// Index of the column in the frame of a document's rows.
     cell: Option<usize>,
     spec: ColumnFormat,
-}
-
-/// A column for a script to draw.
-#[derive(Serialize)]
-pub struct DrawnColumn {
-    key: &'static str,
-    title: Option<String>,
-    number: bool,
-    bytes: bool,
 }
 
 /// The member for the number of rows left out.
@@ -336,12 +328,13 @@ impl<'a, R> Columns<'a, R> {
     }
 
     /// Describes the columns to a script that draws them.
-    pub fn drawn(&self) -> Vec<DrawnColumn> {
-        let drawn = |column: &ColumnDeclaration<'_, R>| DrawnColumn {
-            key: column.name,
-            title: column.spec.title.clone(),
-            number: column.kind == i64::JSON,
-            bytes: column.spec.show == Show::Bytes,
+    pub fn drawn(&self) -> Vec<Document<'static>> {
+        let drawn = |column: &ColumnDeclaration<'_, R>| {
+            Document::default()
+                .with("key", column.name)
+                .with("title", column.spec.title.clone())
+                .with("number", column.kind == i64::JSON)
+                .with("bytes", column.spec.show == Show::Bytes)
         };
         self.columns.iter().map(drawn).collect()
     }

@@ -2,10 +2,7 @@
 
 use std::rc::Rc;
 
-use serde::{
-    Serialize, Serializer,
-    ser::{SerializeMap, SerializeSeq},
-};
+use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::columns::{MemberTaker, RowMembers};
 use super::value::DocumentMember;
@@ -104,19 +101,4 @@ pub fn serialize_members<S: Serializer>(
     });
     written?;
     map.end()
-}
-
-/// Rows and the names of their members; each row is produced while it is written.
-pub struct RowsOf<'a, R, F>(pub Rc<RowMembers<'a, R>>, pub F);
-
-impl<R, F, I> Serialize for RowsOf<'_, R, F>
-where
-    F: Fn() -> I,
-    I: Iterator<Item = R>,
-{
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut rows = serializer.serialize_seq(None)?;
-        (self.1)().try_for_each(|row| rows.serialize_element(&RowOf(&self.0, &row)))?;
-        rows.end()
-    }
 }

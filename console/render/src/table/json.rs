@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use polars::prelude::{AnyValue, Column};
 use serde::{
     Serialize, Serializer,
-    ser::{Error, SerializeMap, SerializeSeq},
+    ser::{Error, SerializeMap},
 };
 
 use super::{
@@ -60,14 +60,12 @@ struct JsonRows<'t, 'a>(&'t AnswerTable<'a>);
 
 impl Serialize for JsonRows<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let rows = self.0.rows();
         let Some(document) = &self.0.row_document else {
             let columns: Vec<_> = self.0.data().collect();
-            return serializer
-                .collect_seq(self.0.rows().map(|row| JsonCells { columns: &columns, row }));
+            return serializer.collect_seq(rows.map(|row| JsonCells { columns: &columns, row }));
         };
-        let mut rows = serializer.serialize_seq(None)?;
-        self.0.rows().try_for_each(|row| rows.serialize_element(&JsonRow { document, row }))?;
-        rows.end()
+        serializer.collect_seq(rows.map(|row| JsonRow { document, row }))
     }
 }
 

@@ -24,15 +24,16 @@ use polars::prelude::DataFrame;
 
 pub use self::columns::{ColumnDeclaration, ColumnFormat, Columns, RowMembers};
 use self::columns::{ColumnScope, MemberTaker, RowDocument, RowText};
-pub use self::document::{Depth, DocumentWithRows, MemberMeaning, PartOf, PartsOf, RowOf, RowsOf};
+pub use self::document::{Depth, DocumentWithRows, MemberMeaning, PartOf, PartsOf, RowOf};
 pub use self::parquet::ParquetOutput;
 use self::value::DocumentMember;
 pub use self::value::{CellType, Show};
 use super::output::{OutputError, OutputOptions};
+use super::text::shown_path;
 use super::time::TraceClock;
 use handlescope_model::tables::TraceInfo;
 use handlescope_session::cancel::Cancel;
-use handlescope_session::paths::{Overwrite, shown};
+use handlescope_session::paths::Overwrite;
 use handlescope_session::settings::Display;
 use handlescope_session::values::Format;
 
@@ -113,10 +114,7 @@ impl FileRows {
 
     /// Creates rows of a file.
     pub fn new(path: &Path, rows: usize) -> FileRows {
-        FileRows {
-            path: Some(shown(path).to_string_lossy().into_owned()),
-            ..FileRows::rows_of(rows)
-        }
+        FileRows { path: Some(shown_path(path)), ..FileRows::rows_of(rows) }
     }
 
     /// Puts the start of the recording before the path, if the times below have no date.

@@ -131,30 +131,23 @@ impl EventWriter<'_> {
 
     fn write_duplicate(&self, out: &mut impl Write, event: &ListedEvent<'_>) -> io::Result<()> {
         let Some(duplicate) = event.duplicate() else { return Ok(()) };
+        let line_break = self.display.line_break();
         if let Some(child) = duplicate.inherited_by {
             let child = &self.processes.get(Some(child)).marked;
             let child = self.display.screen.paint(Role::Notable, child);
             write!(out, "Inherited by process {child} ")?;
-            return self.write_caller(out, duplicate.caller_process, event);
+        } else {
+            let source = &self.processes.get(duplicate.source_process).marked;
+            let source = self.display.screen.paint(Role::Process, source);
+            let handle = duplicate.source_handle.unwrap_or_default();
+            write!(out, "SourceProcess: {source} {line_break}SourceHandle: 0x{handle:X} ")?;
         }
-        let source = &self.processes.get(duplicate.source_process).marked;
-        let source = self.display.screen.paint(Role::Process, source);
-        let handle = duplicate.source_handle.unwrap_or_default();
-        let line_break = self.display.line_break();
-        write!(out, "SourceProcess: {source} {line_break}SourceHandle: 0x{handle:X} ")?;
-        self.write_caller(out, duplicate.caller_process, event)
-    }
-
-    /// Names the calling process if it is not the process of the event.
-    fn write_caller(
-        &self,
-        out: &mut impl Write,
-        caller: Option<ProcessIdx>,
-        event: &ListedEvent<'_>,
-    ) -> io::Result<()> {
-        let Some(caller) = caller.filter(|caller| *caller != event.process) else { return Ok(()) };
-        let line_break = self.display.line_break();
-        write!(out, "{line_break}Caller: {} ", self.processes.get(Some(caller)).label)
+        match duplicate.caller_process.filter(|caller| *caller != event.process) {
+            Some(caller) => {
+                write!(out, "{line_break}Caller: {} ", self.processes.get(Some(caller)).label)
+            }
+            None => Ok(()),
+        }
     }
 
     fn write_map(&self, out: &mut impl Write, event: &ListedEvent<'_>) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use indicatif::HumanCount;
 
 use super::headline::named;
-use super::not_counted::line_of_ignored;
+use super::not_counted::line_of_others_ignored;
 use super::suspect::{amount, kind_name};
 use handlescope_fleet::dataset::short;
 use handlescope_fleet::{CallSite, FleetSuspect, FleetWhy, WorstTrace};
@@ -12,8 +12,8 @@ use handlescope_session::values::{CountedNoun, Size};
 
 /// Returns the line about suspects that are left out.
 pub fn line_of_ignored_suspects(answer: &FleetWhy) -> Option<String> {
-    let are_shown = answer.suspects.iter().any(|suspect| suspect.ignored.is_some());
-    line_of_ignored(answer.ignored.len(), "suspect").filter(|_| !are_shown)
+    let reasons = answer.suspects.iter().map(|suspect| suspect.ignored.as_ref());
+    line_of_others_ignored(answer.ignored.len(), "suspect", reasons)
 }
 
 /// Sums up everything that leaks in one sentence. Handles that only process exit closed do not count as *leaked*.

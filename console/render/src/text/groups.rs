@@ -11,9 +11,9 @@ use crate::output::{COLUMNS, LEFT_OUT, OutputError};
 use crate::time::TraceClock;
 use handlescope_query::{
     FileAnswer, GroupCriteria, GroupKey, GroupStats, Groups, GroupsLeftOut, NodeIdx, Stat,
-    TraceAnswer, sparkline,
+    sparkline,
 };
-use handlescope_session::settings::{Display, StackDisplayArgs};
+use handlescope_session::settings::Display;
 use handlescope_session::terminal::{table, wrapped};
 use handlescope_session::values::ColumnChoice;
 
@@ -121,12 +121,11 @@ pub fn write(
     });
     let (shown, titles): (Vec<TreeColumn>, Vec<&str>) = shown.unzip();
     let clock = TraceClock::new(&file.about.info, display.time_format, display.time_digits);
-    let names = StackDisplayArgs { show: true, ..style.criteria.stacks };
     let writer = TreeWriter {
         groups,
         columns: shown,
         clock: clock.without_start_date(),
-        stacks: StackStyle::for_answer(file, names).trimmed(file.trims()),
+        stacks: StackStyle::for_groups(file, style.criteria.stacks),
         has_frames: style.criteria.stacks.show,
         indent: if display.screen.is_terminal() { FIRM_INDENT } else { INDENT },
         buckets: style.criteria.groups.buckets.unwrap_or_default(),
@@ -145,7 +144,10 @@ pub fn write(
     };
     let header: Vec<&str> = fitting.columns.iter().map(|index| header[*index]).collect();
     let mut table = table::table(display.screen, &header);
-    let numbers = fitting.columns.iter().enumerate().filter(|(_, index)| writer.is_number(**index));
+    let is_number = |index: &usize| {
+        matches!(writer.columns.get(*index), Some(TreeColumn::Stat(_) | TreeColumn::Share))
+    };
+    let numbers = fitting.columns.iter().enumerate().filter(|(_, index)| is_number(index));
     table::align_right(&mut table, &numbers.map(|(index, _)| index).collect::<Vec<_>>());
     table.add_rows(
         rows.iter().map(|row| fitting.columns.iter().map(|index| &row[*index]).collect::<Vec<_>>()),
@@ -230,10 +232,6 @@ impl TreeWriter<'_> {
         Ok(())
     }
 
-    fn is_number(&self, column: usize) -> bool {
-        matches!(self.columns.get(column), Some(TreeColumn::Stat(_) | TreeColumn::Share))
-    }
-
     /// Returns a cell. `open` has the open handles in each time bucket; more than one column shows them.
     fn cell(
         &self,
@@ -242,12 +240,13 @@ impl TreeWriter<'_> {
         stats: &GroupStats,
         open: &LazyCell<Vec<u32>, impl FnOnce() -> Vec<u32>>,
     ) -> String {
-        let joined =
-            |numbers: &mut dyn Iterator<Item = String>| numbers.collect::<Vec<_>>().join(" ");
         match column {
             TreeColumn::Stat(stat) => self.stat(stats, stat),
-            TreeColumn::Share => share(self.groups.share(node)),
-            TreeColumn::Ids => joined(&mut stats.sample_ids().map(|id| id.to_string())),
+            TreeColumn::Share => format!("{:.1} %", self.groups.share(node) * 100.0),
+            TreeColumn::Ids => {
+                let ids: Vec<String> = stats.sample_ids().map(|id| id.to_string()).collect();
+                ids.join(" ")
+            }
             TreeColumn::OpenOverTime => sparkline(open),
             TreeColumn::Numbers => {
                 let numbers: Vec<String> = open.iter().map(u32::to_string).collect();
@@ -304,8 +303,4 @@ impl TreeWriter<'_> {
             }
         }
     }
-}
-
-fn share(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }

@@ -25,24 +25,35 @@ pub use self::block::{BlockWriter, INDENT};
 pub use self::groups::{TreeColumns, tree_columns};
 pub use self::headline::{headline, more};
 pub use self::not_counted::{
-    ignored_because, line_of_ignored, lines_of_not_counted, lines_without_suspects,
+    ignored_because, line_of_ignored, line_of_others_ignored, lines_of_not_counted,
+    lines_without_suspects,
 };
 pub use self::object_ref::{ObjectRefStyle, object_ref};
 pub use self::overview::{TITLES, cells, overview, used_columns};
 pub use self::process::ProcessStyle;
-pub use self::stack::{StackStyle, within};
+pub use self::stack::{StackStyle, call_name};
 pub use self::suspect::{
     amounts, callers, capitalized, cause, growth, handle_values, in_processes, kind_name,
     leaked_amount, named_objects, over_time, title, with_telling,
 };
 pub use self::target::TargetStyle;
-pub use self::zombies::{line_of_zombies, lines_of_zombies};
-use handlescope_session::paths::stem;
+pub use self::zombies::{hint_at_zombies, line_of_zombies, lines_of_zombies};
+use handlescope_session::paths::{shown, stem};
 use handlescope_session::values::CountedNoun;
 
 /// Returns the name of a trace, for people.
 pub fn trace_name(path: &Path) -> String {
     Untrusted(&stem(path)).to_string()
+}
+
+/// Returns the path of a trace as answers show it.
+pub fn shown_path(path: &Path) -> String {
+    shown(path).to_string_lossy().into_owned()
+}
+
+/// Returns a source file with the line, if it is known.
+pub fn source_place(file: &str, line: Option<u32>) -> String {
+    line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"))
 }
 
 /// Formats a number; `separate` adds separators between thousands.

@@ -22,15 +22,23 @@ pub fn lines_of_not_counted<'a>(answer: &'a WhyAnswer<'_>) -> impl Iterator<Item
         .not_counted
         .iter()
         .map(move |not_counted| line_of_not_counted(not_counted, has_views));
-    // If ignored suspects were asked for, all suspects are ignored ones.
-    let are_shown = answer.suspects.iter().any(|suspect| suspect.ignored.is_some());
-    lines.chain(line_of_ignored(answer.ignored.len(), "suspect").filter(|_| !are_shown))
+    let reasons = answer.suspects.iter().map(|suspect| suspect.ignored.as_ref());
+    lines.chain(line_of_others_ignored(answer.ignored.len(), "suspect", reasons))
 }
 
 /// Returns the line about known leaks that are left out.
 pub fn line_of_ignored(number: usize, noun: &'static str) -> Option<String> {
     let ignored = CountedNoun(number as u64, noun);
     (number > 0).then(|| format!("ignored: {ignored}; -Ignored shows them with their reasons"))
+}
+
+/// Like [`line_of_ignored`], unless leaks are shown because they are ignored: `reasons` has why each shown one is.
+pub fn line_of_others_ignored<E>(
+    number: usize,
+    noun: &'static str,
+    reasons: impl Iterator<Item = Option<E>>,
+) -> Option<String> {
+    line_of_ignored(number, noun).filter(|_| reasons.flatten().next().is_none())
 }
 
 /// Returns the line that says why a leak is ignored, and where this is written.
@@ -90,11 +98,10 @@ pub fn lines_without_suspects(answer: &WhyAnswer<'_>) -> Vec<String> {
             CountedNoun(dropped, "event")
         ),
         (true, _) => {
-            let opened = handles_created.saturating_add(handles_duplicated);
-            let opened = opened.saturating_add(map_count);
-            let opened = match map_count {
-                0 => CountedNoun(opened, "handle").to_string(),
-                _ => format!("{} handles and views", HumanCount(opened)),
+            let handles = handles_created.saturating_add(handles_duplicated);
+            let opened = match handles {
+                0 if map_count > 0 => CountedNoun(map_count, "view").to_string(),
+                _ => handles_and_views(handles.saturating_add(map_count), map_count > 0, true),
             };
             let left = HumanCount(answer.file.totals.unreleased());
             format!("{verdict}: {opened} opened, {left} not closed by their programs")

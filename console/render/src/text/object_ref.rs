@@ -9,7 +9,7 @@ use super::groups::{self, TreeColumns};
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use super::target::TargetStyle;
-use super::totals::{CountTable, LeakLines, Summary};
+use super::totals::{CountTable, LeakLines, summary};
 use super::{OrUnknown, counted};
 use crate::time::{Seconds, TraceClock};
 use handlescope_model::{EventKind, Untrusted};
@@ -49,11 +49,6 @@ pub fn object_ref(
     let out = &mut lines;
     let by = args.criteria.count_by;
     let has_totals = !args.criteria.without_totals;
-    let summary = |totals| Summary {
-        totals,
-        digit_separator: display.digit_separator,
-        width: display.screen.width,
-    };
     let is_single = answer.files.len() == 1;
     let mut without_match = 0;
     let names = file_names(answer, display);
@@ -62,7 +57,8 @@ pub fn object_ref(
             without_match += 1;
             continue;
         }
-        write_header(file, name, display, out)?;
+        let heading = TraceClock::heading(&file.about.info, name);
+        writeln!(out, "{}", display.screen.paint(Role::Name, heading))?;
         if let Some(groups) = &file.groups {
             groups::write(file, groups, args, columns, display, out)?;
         }
@@ -84,9 +80,8 @@ pub fn object_ref(
             let lines = LeakLines { criteria, totals, without_leak, exit_stacks, knows_leaks };
             let label =
                 if is_single { String::new() } else { format!("Totals of {}\n", Untrusted(name)) };
-            let lines = wrapped(&lines.to_string(), display.screen.width);
-            let summary = format!("{label}{}{lines}", summary(file.totals));
-            writeln!(out, "{}", display.screen.paint(Role::Notable, summary))?;
+            let sums = format!("{label}{}", sums(&lines, display));
+            writeln!(out, "{}", display.screen.paint(Role::Notable, sums))?;
             for handles in &file.gui_handles {
                 let line = wrapped(&gui_handles(handles), display.screen.width);
                 writeln!(out, "{}", display.screen.paint(Role::Notable, line))?;
@@ -94,7 +89,7 @@ pub fn object_ref(
         }
     }
     if has_totals && !is_single {
-        write_totals(answer, &names, args, display, &summary(answer.totals()), out)?;
+        write_totals(answer, &names, args, display, out)?;
     }
     if without_match > 0 {
         let files = counted(answer.files.len() as u64, "file");
@@ -147,7 +142,6 @@ fn write_totals(
     names: &[String],
     args: &ObjectRefStyle<'_>,
     display: &Display,
-    summary: &Summary,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let heading = format!("All {} files", answer.files.len());
@@ -163,19 +157,14 @@ fn write_totals(
     let knows_leaks = answer.files.iter().any(|file| file.knows_leaks);
     let totals = answer.totals();
     let lines = LeakLines { criteria, totals, without_leak, exit_stacks, knows_leaks };
-    let summary = format!("{summary}{}", wrapped(&lines.to_string(), display.screen.width));
-    writeln!(out, "{}", display.screen.paint(Role::Alarm, summary))
+    writeln!(out, "{}", display.screen.paint(Role::Alarm, sums(&lines, display)))
 }
 
-/// Writes the start of the recording and the name of the trace.
-fn write_header(
-    file: &FileAnswer<'_>,
-    name: &str,
-    display: &Display,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let heading = TraceClock::heading(&file.about.info, name);
-    writeln!(out, "{}", display.screen.paint(Role::Name, heading))
+/// Returns the sums over a file or over all files, and the lines about leaks below them.
+fn sums(lines: &LeakLines<'_>, display: &Display) -> String {
+    let width = display.screen.width;
+    let summary = summary(lines.totals, display.digit_separator, width);
+    format!("{summary}{}", wrapped(&lines.to_string(), width))
 }
 
 /// Returns distinct names of the files, even if two files have the same name.
@@ -277,11 +266,7 @@ impl ObjectLine<'_> {
             (0, 1, Some((owner, handle))) => {
                 let owner = self.style.marked(self.object.file.file.processes.get(owner));
                 let owner = self.display.screen.paint(Role::Process, owner);
-                write!(f, "Owner: {owner}, Handle Value: ")?;
-                match handle {
-                    Some(handle) => write!(f, "0x{handle:X}"),
-                    None => f.write_str("unknown"),
-                }
+                write!(f, "Owner: {owner}, Handle Value: {:#X}", OrUnknown(handle))
             }
             (0, count, Some(_)) => write!(f, "Handle Count: {count}"),
             _ => {

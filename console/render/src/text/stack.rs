@@ -1,10 +1,10 @@
 //! Stacks, as they follow `Stack: `.
 
-use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
 use handlescope_model::{StackIdx, Untrusted};
 
+use super::source_place;
 use handlescope_query::{
     FrameView, ModuleBases, NamedFrames, TraceAnswer, TrimmedStacks, is_of_process_start,
     with_program,
@@ -44,9 +44,11 @@ impl<'a> StackStyle<'a> {
         Self { frames, bases, has_lines: stacks.line, trims: None }
     }
 
-    /// Hides the frames that the stacks of groups are without.
-    pub fn trimmed(self, trims: Option<&'a TrimmedStacks>) -> Self {
-        Self { trims, ..self }
+    /// Returns the style of the stacks of an answer's groups: always with names, and without the frames that groups
+    /// leave out.
+    pub fn for_groups<'t: 'a>(answer: &'a impl TraceAnswer<'t>, stacks: StackDisplayArgs) -> Self {
+        let style = Self::for_answer(answer, StackDisplayArgs { show: true, ..stacks });
+        Self { trims: answer.trims(), ..style }
     }
 }
 
@@ -92,7 +94,7 @@ impl StackStyle<'_> {
                 false if frame.is_unknown() => Role::Plain,
                 false => Role::Aside,
             };
-            let line = Untrusted(&self.line(frame).to_string()).to_string();
+            let line = Untrusted(&self.line(frame)).to_string();
             for line in wrapped_name(&line, room).lines() {
                 writeln!(out, "{indent}{}", display.screen.paint(role, line))?;
             }
@@ -103,7 +105,7 @@ impl StackStyle<'_> {
     /// Returns a line for each frame of a stack, if frames are shown.
     pub fn lines(&self, stack: StackIdx) -> Option<impl Iterator<Item = String>> {
         let frames = TrimmedStacks::views(self.trims, self.frames.as_ref()?, stack);
-        Some(frames.map(|frame| self.line(frame).to_string()))
+        Some(frames.map(|frame| self.line(frame)))
     }
 
     /// Returns the lines of a stack as one text.
@@ -128,18 +130,16 @@ impl StackStyle<'_> {
 
     /// Returns the line of the representative frame of a stack.
     pub fn representative_line(&self, stack: StackIdx) -> Option<String> {
-        Some(self.line_of_representative(stack)?.to_string())
+        Some(self.line(self.representative_frame(stack)?))
     }
 
     /// Returns the representative frame of a stack, from the view of the `program`.
     pub fn representative(&self, stack: StackIdx, program: &str) -> Option<String> {
-        let line = self.line_of_representative(stack)?;
-        Some(ProgramCall { line, program, callee: None, gap: " " }.to_string())
+        Some(self.call(self.representative_frame(stack)?, program, None, " "))
     }
 
-    fn line_of_representative(&self, stack: StackIdx) -> Option<StackFrameLine<'_>> {
-        let frames = self.frames.as_ref()?;
-        Some(self.line(TrimmedStacks::representative_view(self.trims, frames, stack)?))
+    fn representative_frame(&self, stack: StackIdx) -> Option<FrameView<'_>> {
+        TrimmedStacks::representative_view(self.trims, self.frames.as_ref()?, stack)
     }
 
     /// Returns the innermost program frames in one line, innermost first, from the view of the `program`: `Cache::Get
@@ -150,8 +150,8 @@ impl StackStyle<'_> {
         let most = most.unwrap_or(PROGRAM_FRAMES).min(PROGRAM_FRAMES);
         for frame in self.program_frames(stack).take(most) {
             let (arrow, gap) = if callee.is_some() { ("  ← ", " ") } else { ("", "   ") };
-            let call = ProgramCall { line: self.line(frame), program, callee, gap };
-            let _ = write!(calls, "{arrow}{call}");
+            calls += arrow;
+            calls += &self.call(frame, program, callee, gap);
             callee = Some(frame);
         }
         match callee {
@@ -167,94 +167,81 @@ impl StackStyle<'_> {
         if full {
             return self.lines(stack).into_iter().flatten().collect();
         }
-        let lines: Vec<String> = self
-            .program_frames(stack)
-            .take(PROGRAM_FRAMES)
-            .map(|frame| self.line(frame).to_string())
-            .collect();
+        let lines: Vec<String> =
+            self.program_frames(stack).take(PROGRAM_FRAMES).map(|frame| self.line(frame)).collect();
         if lines.is_empty() { self.representative_line(stack).into_iter().collect() } else { lines }
     }
 
-    fn line<'f>(&'f self, frame: FrameView<'f>) -> StackFrameLine<'f> {
-        StackFrameLine { frame, bases: self.bases, has_lines: self.has_lines }
-    }
-}
-
-/// The line of a frame, with the names from the trace and the symbols.
-struct StackFrameLine<'a> {
-    frame: FrameView<'a>,
-    bases: Option<&'a ModuleBases>,
-    has_lines: bool,
-}
-
-impl fmt::Display for StackFrameLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { frame, bases, has_lines } = self;
-        frame.fmt(f)?;
+    /// Returns the line of a frame, with the names from the trace and the symbols.
+    fn line(&self, frame: FrameView<'_>) -> String {
+        let mut line = frame.to_string();
         if frame.is_inlined() {
             // An inlined frame has the address of the frame below.
-            f.write_str(" [inlined]")?;
+            line += " [inlined]";
         } else {
-            if let (Some(_), Some(offset)) = (bases, frame.offset()) {
-                write!(f, "+0x{offset:X}")?;
+            if let (Some(_), Some(offset)) = (self.bases, frame.offset()) {
+                line += &format!("+0x{offset:X}");
             }
             // A frame outside all modules has only an address.
-            let shown = bases.and_then(|bases| bases.address(frame));
+            let shown = self.bases.and_then(|bases| bases.address(&frame));
             if let Some(address) = shown.or(frame.address.filter(|_| frame.is_unknown())) {
-                write!(f, " 0x{address:X}")?;
+                line += &format!(" 0x{address:X}");
             }
         }
-        match frame.name.filter(|_| *has_lines).map(|name| (&name.file, name.line)) {
-            Some((Some(file), Some(line))) => write!(f, " {file}:{line}")?,
-            Some((Some(file), None)) => write!(f, " {file}")?,
-            _ => {}
+        let Some(name) = frame.name.filter(|_| self.has_lines) else { return line };
+        if let Some(file) = &name.file {
+            line += &format!(" {}", source_place(file, name.line));
         }
-        match frame.name.filter(|_| *has_lines).and_then(|name| name.source.as_deref()) {
-            Some(source) => write!(f, " ({source})"),
-            None => Ok(()),
+        match &name.source {
+            Some(source) => format!("{line} ({source})"),
+            None => line,
+        }
+    }
+
+    /// Returns a frame in a line about a program, with `gap` before its file and line. Omits what it shares with the
+    /// frame that it calls.
+    fn call(
+        &self,
+        frame: FrameView<'_>,
+        program: &str,
+        callee: Option<FrameView<'_>>,
+        gap: &str,
+    ) -> String {
+        let (Some(function), None) = (frame.function(), self.bases) else {
+            return self.line(frame);
+        };
+        let callee_names = callee.map_or((None, None), |it| (it.module_name(), it.function()));
+        let mut call = call_name((frame.module_name(), function), callee_names, program);
+        if frame.is_inlined() {
+            call += " [inlined]";
+        }
+        let Some(name) = frame.name.filter(|_| self.has_lines) else { return call };
+        let Some(file) = name.file.as_deref() else { return call };
+        let shared = callee.and_then(|callee| callee.name?.file.as_deref());
+        let file = if shared == Some(file) { "" } else { file };
+        match name.line {
+            Some(line) => format!("{call}{gap}{file}:{line}"),
+            None if file.is_empty() => call,
+            None => format!("{call}{gap}{file}"),
         }
     }
 }
 
-/// A frame in a line about a program. Omits the module if it is the program itself, and what it shares with the frame
-/// that it calls.
-struct ProgramCall<'a> {
-    line: StackFrameLine<'a>,
-    program: &'a str,
-    callee: Option<FrameView<'a>>,
-    /// The text before file and line.
-    gap: &'static str,
-}
-
-impl fmt::Display for ProgramCall<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StackFrameLine { frame, bases, has_lines } = self.line;
-        let (Some(function), None) = (frame.function(), bases) else { return self.line.fmt(f) };
-        let module = frame.module_name();
-        match module.filter(|name| !name.eq_ignore_ascii_case(self.program)) {
-            Some(name) if self.callee.is_none_or(|c| c.module_name() != module) => {
-                write!(f, "{name}!{function}")?;
-            }
-            _ => f.write_str(within(function, self.callee.and_then(|callee| callee.function())))?,
-        }
-        if frame.is_inlined() {
-            f.write_str(" [inlined]")?;
-        }
-        let Some(name) = frame.name.filter(|_| has_lines) else { return Ok(()) };
-        let Some(file) = name.file.as_deref() else { return Ok(()) };
-        let shared = self.callee.and_then(|callee| callee.name?.file.as_deref());
-        let gap = self.gap;
-        let file = if shared == Some(file) { "" } else { file };
-        match name.line {
-            Some(line) => write!(f, "{gap}{file}:{line}"),
-            None if file.is_empty() => Ok(()),
-            None => write!(f, "{gap}{file}"),
-        }
+/// Names a call in a line about a program by its module and function. Omits the module if it is the program itself, and
+/// what it shares with its callee.
+pub fn call_name(
+    (module, function): (Option<&str>, &str),
+    (callee_module, callee_function): (Option<&str>, Option<&str>),
+    program: &str,
+) -> String {
+    match module.filter(|module| !module.eq_ignore_ascii_case(program)) {
+        Some(module) if callee_module != Some(module) => format!("{module}!{function}"),
+        _ => within(function, callee_function).to_owned(),
     }
 }
 
 /// Removes the namespace that a function shares with the function it calls, if a class remains.
-pub fn within<'f>(function: &'f str, callee: Option<&str>) -> &'f str {
+fn within<'f>(function: &'f str, callee: Option<&str>) -> &'f str {
     let namespace = callee.and_then(|callee| callee.split_once("::"));
     let short =
         namespace.and_then(|(namespace, _)| function.strip_prefix(namespace)?.strip_prefix("::"));

@@ -13,47 +13,38 @@ use handlescope_query::{
 };
 use handlescope_session::terminal::{Screen, table, wrapped};
 
-/// The summary: one to three lines without the final line end, or a few more if the first would not fit.
-pub struct Summary {
-    pub totals: Totals,
-    /// Columns of the terminal; `None` for no limit.
-    pub width: Option<usize>,
-    /// Whether thousands are separated.
-    pub digit_separator: bool,
-}
-
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Totals { objects_created, objects_destroyed, .. } = self.totals;
-        let Totals { handles_created, handles_closed, handles_duplicated, .. } = self.totals;
-        let Totals { ref_changes, map_count, unmap_count, map_size, unmap_size, .. } = self.totals;
-        let first = format!(
-            "Objects Created/Destroyed: {objects_created}/{objects_destroyed} Diff: {},  \
-             Handles Created/Closed/Duplicated: \
-             {handles_created}/{handles_closed}/{handles_duplicated} Diff: {},  \
-             RefChanges: {ref_changes} FileMap/Unmap: {map_count}/{unmap_count}",
-            difference(objects_created, objects_destroyed),
-            difference(handles_created.saturating_add(handles_duplicated), handles_closed),
-        );
-        match self.width.filter(|&width| width < first.len()) {
-            None => f.write_str(&first)?,
-            Some(_) => f.write_str(&wrapped(&first.replace(",  ", "\n"), self.width))?,
-        }
-        if map_count == 0 {
-            return Ok(());
-        }
-        let grouped = |bytes| grouped(bytes, self.digit_separator);
-        let (mapped, unmapped) = (grouped(map_size), grouped(unmap_size));
-        let outstanding = difference(map_size, unmap_size);
-        let sign = if outstanding < 0 { "-" } else { "" };
-        let bytes = grouped(u64::try_from(outstanding.unsigned_abs()).unwrap_or(u64::MAX));
-        let views = format!(
-            "File Map/Unmap Count {map_count}/{unmap_count} - {} outstanding\n\
-             File Map/Unmap Size  {mapped}/{unmapped} - {sign}{bytes} bytes outstanding",
-            difference(map_count, unmap_count),
-        );
-        write!(f, "\n{}", wrapped(&views, self.width))
+/// Returns the summary: one to three lines without the final line end, or a few more if the first does not fit. `width`
+/// is the number of columns of the terminal, `digit_separator` says whether thousands are separated.
+pub fn summary(totals: Totals, digit_separator: bool, width: Option<usize>) -> String {
+    let Totals { objects_created, objects_destroyed, .. } = totals;
+    let Totals { handles_created, handles_closed, handles_duplicated, .. } = totals;
+    let Totals { ref_changes, map_count, unmap_count, map_size, unmap_size, .. } = totals;
+    let first = format!(
+        "Objects Created/Destroyed: {objects_created}/{objects_destroyed} Diff: {},  \
+         Handles Created/Closed/Duplicated: \
+         {handles_created}/{handles_closed}/{handles_duplicated} Diff: {},  \
+         RefChanges: {ref_changes} FileMap/Unmap: {map_count}/{unmap_count}",
+        difference(objects_created, objects_destroyed),
+        difference(handles_created.saturating_add(handles_duplicated), handles_closed),
+    );
+    let first = match width.filter(|&width| width < first.len()) {
+        None => first,
+        Some(_) => wrapped(&first.replace(",  ", "\n"), width),
+    };
+    if map_count == 0 {
+        return first;
     }
+    let grouped = |bytes| grouped(bytes, digit_separator);
+    let (mapped, unmapped) = (grouped(map_size), grouped(unmap_size));
+    let outstanding = difference(map_size, unmap_size);
+    let sign = if outstanding < 0 { "-" } else { "" };
+    let bytes = grouped(u64::try_from(outstanding.unsigned_abs()).unwrap_or(u64::MAX));
+    let views = format!(
+        "File Map/Unmap Count {map_count}/{unmap_count} - {} outstanding\n\
+         File Map/Unmap Size  {mapped}/{unmapped} - {sign}{bytes} bytes outstanding",
+        difference(map_count, unmap_count),
+    );
+    format!("{first}\n{}", wrapped(&views, width))
 }
 
 fn difference(a: u64, b: u64) -> i128 {
@@ -227,8 +218,8 @@ fn write_plain(
 mod tests {
     use super::*;
 
-    fn shown(totals: Totals) -> Summary {
-        Summary { totals, width: None, digit_separator: true }
+    fn shown(totals: Totals) -> String {
+        summary(totals, true, None)
     }
 
     #[test]
@@ -243,7 +234,7 @@ mod tests {
             ..Default::default()
         };
         insta::assert_snapshot!(shown(totals), @r"Objects Created/Destroyed: 5/3 Diff: 2,  Handles Created/Closed/Duplicated: 6/4/1 Diff: 3,  RefChanges: 7 FileMap/Unmap: 0/0");
-        insta::assert_snapshot!(Summary { width: Some(80), ..shown(totals) }, @r"
+        insta::assert_snapshot!(summary(totals, true, Some(80)), @r"
         Objects Created/Destroyed: 5/3 Diff: 2
         Handles Created/Closed/Duplicated: 6/4/1 Diff: 3
         RefChanges: 7 FileMap/Unmap: 0/0
@@ -264,7 +255,7 @@ mod tests {
         File Map/Unmap Count 2/3 - -1 outstanding
         File Map/Unmap Size  1,048,576/2,097,152 - -1,048,576 bytes outstanding
         ");
-        let plain = Summary { digit_separator: false, ..shown(totals) }.to_string();
+        let plain = summary(totals, false, None);
         assert!(plain.ends_with("  1048576/2097152 - -1048576 bytes outstanding"), "{plain}");
     }
 }

@@ -3,7 +3,7 @@
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::StackStyle;
+use super::{StackStyle, counted};
 use crate::kinds::stacks_with_lines;
 use handlescope_query::{WhyAnswer, ZombieHolder, ZombieSummary};
 use handlescope_session::values::CountedNoun;
@@ -13,11 +13,16 @@ const NAMED: usize = 3;
 
 /// Returns lines about processes that have ended and are still in memory, and about who keeps them there.
 pub fn lines_of_zombies(answer: &WhyAnswer<'_>) -> Vec<String> {
-    let all = line_of_zombies(&answer.zombies)
-        .map(|line| format!("{line}; .dump Process -Zombie lists them"));
+    let all = hint_at_zombies(&answer.zombies);
     let holders = line_of_holders(&answer.zombies, &stacks_with_lines(answer));
     let lines = all.into_iter().chain(holders);
     lines.map(|line| Untrusted(&line).to_string()).collect()
+}
+
+/// Like [`line_of_zombies`], with the command that lists them.
+pub fn hint_at_zombies(zombies: &ZombieSummary) -> Option<String> {
+    let line = line_of_zombies(zombies)?;
+    Some(format!("{line}; .dump Process -Zombie lists them"))
 }
 
 /// Describes how many zombies there are, and of which programs; `None` if there are none.
@@ -26,7 +31,7 @@ pub fn line_of_zombies(zombies: &ZombieSummary) -> Option<String> {
         "" => format!("{} of unknown name", HumanCount(*count)),
         name => format!("{} {name}", HumanCount(*count)),
     });
-    let programs = named(programs, "program", ", ")?;
+    let programs = named(programs, "more program", ", ")?;
     Some(format!("{} still in memory: {programs}", ended(zombies.count)))
 }
 
@@ -43,18 +48,15 @@ fn line_of_holders(zombies: &ZombieSummary, stacks: &StackStyle<'_>) -> Option<S
     });
     let separator =
         if zombies.holders.iter().any(|it| it.create_stack.is_some()) { "; " } else { ", " };
-    let holders = named(holders, "process", separator)?;
+    let holders = named(holders, "more process", separator)?;
     Some(format!("{} kept in memory by open handles: {holders}", ended(zombies.held)))
 }
 
 fn ended(count: u64) -> String {
-    match count {
-        1 => "1 ended process is".to_owned(),
-        count => format!("{} ended processes are", HumanCount(count)),
-    }
+    format!("{} {}", CountedNoun(count, "ended process"), if count == 1 { "is" } else { "are" })
 }
 
-/// Lists the first texts, and counts the others.
+/// Lists the first texts, and counts the others with a noun.
 fn named(
     mut texts: impl ExactSizeIterator<Item = String>,
     noun: &'static str,
@@ -62,7 +64,7 @@ fn named(
 ) -> Option<String> {
     let mut first: Vec<String> = texts.by_ref().take(NAMED).collect();
     if let more @ 1.. = texts.len() {
-        first.push(format!("and {more} more {noun}{}", CountedNoun(more as u64, noun).plural()));
+        first.push(format!("and {}", counted(more as u64, noun)));
     }
     (!first.is_empty()).then(|| first.join(separator))
 }

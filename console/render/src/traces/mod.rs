@@ -8,7 +8,7 @@ use handlescope_model::StackIdx;
 use serde::{Serialize, Serializer};
 
 pub use self::stack::{StackJson, frame_columns};
-use crate::table::{ColumnDeclaration, Columns, PartsOf};
+use crate::table::{ColumnDeclaration, Columns};
 use crate::time::utc;
 use handlescope_query::{About, ExitStacks, Frames, Totals, TraceAnswer, TrimmedStacks};
 use handlescope_session::trace::Caveat;
@@ -25,7 +25,7 @@ pub struct TraceJson<'a> {
 
 /// The offset of a trace's stacks in a document. It is added to a stack's row, so that stacks of several traces get
 /// different numbers.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct StackOffset(u64);
 
 impl StackOffset {
@@ -43,26 +43,21 @@ pub fn traces<'a, 't: 'a, T: TraceAnswer<'t> + 'a>(
 ) -> DocumentTraces<'a> {
     let mut first_stack = 0;
     let traces = answers.into_iter().map(|answer| {
-        let trace = TraceJson { numbers: StackOffset(first_stack), ..TraceJson::new(answer) };
-        first_stack += trace.summary.about.stack_count as u64;
-        trace
+        let (about, (totals, exit_stacks)) = (answer.about(), answer.totals().unzip());
+        let numbers = StackOffset(first_stack);
+        first_stack += about.stack_count as u64;
+        TraceJson {
+            summary: TraceSummary { about, totals, exit_stacks: exit_stacks.flatten() },
+            numbers,
+            stacks: answer.stacks(),
+            frames: answer.frames(),
+            trims: answer.trims(),
+        }
     });
     traces.collect()
 }
 
 impl<'a> TraceJson<'a> {
-    fn new<'t: 'a>(answer: &'a impl TraceAnswer<'t>) -> Self {
-        let (totals, exit_stacks) = answer.totals().unzip();
-        let exit_stacks = exit_stacks.flatten();
-        Self {
-            summary: TraceSummary { about: answer.about(), totals, exit_stacks },
-            numbers: StackOffset::default(),
-            stacks: answer.stacks(),
-            frames: answer.frames(),
-            trims: answer.trims(),
-        }
-    }
-
     fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'a>)> {
         let TraceJson { numbers, frames, trims, .. } = *self;
         let bases = &self.summary.about.bases;
@@ -105,20 +100,19 @@ impl<'a, T: 'a> Columns<'a, OfTraces<'a, T>> {
 
     /// Adds the caveats of the answers, and the reason if nothing matches.
     pub fn caveats(&mut self, meaning: &'static str, no_match: &'static str) {
-        self.member("caveats", meaning, |of| caveats(&of.traces)).for_programs();
+        let caveats = self.member("caveats", meaning, |of| {
+            let caveats = of.traces.iter().flat_map(|trace| {
+                let about = trace.summary.about;
+                about.caveats.iter().map(|caveat| (about.index, caveat))
+            });
+            caveat_columns().parts_of(caveats.collect())
+        });
+        caveats.for_programs();
         self.no_match(no_match, |of| {
             let mut abouts = of.traces.iter().map(|trace| trace.summary.about);
             abouts.find_map(|about| Some((about.index, about.no_match.as_ref()?)))
         });
     }
-}
-
-fn caveats<'a>(traces: &DocumentTraces<'a>) -> PartsOf<'a, CaveatRow<'a>> {
-    let caveats = traces.iter().flat_map(|trace| {
-        let about = trace.summary.about;
-        about.caveats.iter().map(|caveat| (about.index, caveat))
-    });
-    caveat_columns().parts_of(caveats.collect())
 }
 
 /// A trace, and the sums over what passed in it, for an answer about handles.

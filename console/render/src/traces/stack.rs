@@ -1,13 +1,11 @@
 //! Stacks, frame by frame.
 
-use std::rc::Rc;
-
 use serde::{Serialize, Serializer};
 
 use handlescope_model::StackIdx;
 
 use crate::json::Hex;
-use crate::table::{Columns, RowsOf};
+use crate::table::Columns;
 use handlescope_query::{FrameView, Frames, ModuleBases, NamedFrames, TrimmedStacks};
 
 pub struct StackJson<'a> {
@@ -80,12 +78,10 @@ pub fn frame_columns<'a>() -> Columns<'a, FrameRow<'a>> {
 impl Serialize for StackJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let named = self.frames.map(Frames::named);
-        let frames = || {
-            let frames = named.iter().flat_map(|named: &NamedFrames<'_>| {
-                TrimmedStacks::views(self.trims, named, self.stack)
-            });
-            frames.map(|frame| FrameRow { address: self.bases.address(&frame), frame })
-        };
-        RowsOf(Rc::new(frame_columns().in_document()), frames).serialize(serializer)
+        let frames = named.iter().flat_map(|named: &NamedFrames<'_>| {
+            TrimmedStacks::views(self.trims, named, self.stack)
+        });
+        let rows = frames.map(|frame| FrameRow { address: self.bases.address(&frame), frame });
+        frame_columns().parts_of(rows.collect()).serialize(serializer)
     }
 }

@@ -17,7 +17,7 @@ pub use self::{
 use super::index;
 use crate::{
     table::{Columns, MemberMeaning},
-    text::{StackStyle, ignored_because, line_of_ignored},
+    text::{StackStyle, ignored_because},
     traces::{OfTraces, TraceJson, header_columns},
 };
 use handlescope_query::{Domain, GroupSite, TimeWindow, TraceAnswer};
@@ -101,11 +101,6 @@ pub fn write_group(
         writeln!(out, "{indent}{}", display.whole(&ignored_because(entry)))?;
     }
     writeln!(out)
-}
-
-/// Returns the line about known leaks that are left out, given whether each group that is shown is one.
-pub fn ignored_line(ignored: usize, mut are_shown: impl Iterator<Item = bool>) -> Option<String> {
-    line_of_ignored(ignored, "group").filter(|_| !are_shown.any(|is_shown| is_shown))
 }
 
 /// Declares the columns of a group; `amounts` adds those of what is compared.

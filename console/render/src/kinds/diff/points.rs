@@ -5,10 +5,11 @@ use std::io;
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::{ComparisonHead, DiffRow, TraceSpan, diff_document, group_columns, ignored_line, rate};
+use super::{ComparisonHead, DiffRow, TraceSpan, diff_document, group_columns, rate};
 use crate::{
     kinds::no_match_line,
     table::{AnswerTable, Columns, FileRows, Show},
+    text::line_of_others_ignored,
     traces::{OfTraces, traces},
 };
 use handlescope_query::{Amount, Domain, OpenedGroup, PointAmounts, PointsDiff, TraceAnswer};
@@ -156,8 +157,8 @@ pub fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
 fn file_rows<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, from: &str, to: &str) -> FileRows {
     let about = answer.file.about();
     let rows = FileRows::new(about.path, answer.groups.len());
-    let are_shown = answer.groups.iter().map(|group| group.site.ignored.is_some());
-    let ignored = ignored_line(answer.ignored, are_shown);
+    let reasons = answer.groups.iter().map(|group| group.site.ignored.as_ref());
+    let ignored = line_of_others_ignored(answer.ignored, "group", reasons);
     let (from, to) = (Untrusted(from), Untrusted(to));
     let mut sum = PointAmounts::default();
     answer.groups.iter().for_each(|group| sum.add_all(&group.between));

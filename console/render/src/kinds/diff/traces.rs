@@ -7,12 +7,12 @@ use indicatif::HumanCount;
 
 use super::{
     ComparisonHead, DiffRow, TraceSpan, add_side, add_state, compared_rows, compared_title,
-    diff_document, group_columns, growth, ignored_line, rates, write_group,
+    diff_document, group_columns, growth, rates, write_group,
 };
 use crate::findings::{Findings, LeakFinding};
 use crate::{
     table::{AnswerTable, Columns, FileRows, Show},
-    text::line_of_ignored,
+    text::{line_of_ignored, line_of_others_ignored, shown_path},
     traces::{OfTraces, traces},
 };
 use handlescope_query::{
@@ -49,12 +49,8 @@ pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings
             finding.at(frames.as_ref(), site.stack)
         });
     let list = list.collect();
-    let paths: Vec<String> = answer
-        .files
-        .iter()
-        .map(|file| paths::shown(file.about().path))
-        .map(|path| path.to_string_lossy().into_owned())
-        .collect();
+    let paths: Vec<String> =
+        answer.files.iter().map(|file| shown_path(file.about().path)).collect();
     let headline = line_of_ignored(answer.ignored, "group").into_iter().collect();
     Findings { about: paths.join(" -> "), headline, list }
 }
@@ -225,8 +221,8 @@ fn file_rows<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> FileRows {
         format!("{}{}", Untrusted(path.unwrap_or_default()), length.unwrap_or_default())
     };
     let noun = if is_of_handles { "" } else { " of allocations" };
-    let are_shown = answer.groups.iter().map(|group| group.site.ignored.is_some());
-    let ignored = ignored_line(answer.ignored, are_shown);
+    let reasons = answer.groups.iter().map(|group| group.site.ignored.as_ref());
+    let ignored = line_of_others_ignored(answer.ignored, "group", reasons);
     compared_rows(&[side(0), side(1)], noun, &answer.totals(), ignored)
 }
 

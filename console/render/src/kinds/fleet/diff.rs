@@ -5,12 +5,13 @@ use std::io;
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::stack::{calls, lines};
+use super::stack::frames;
 use super::{AS_IN_WHY, add_caveats, add_site};
 use crate::kinds::diff::{
-    add_side, add_state, compared_rows, compared_title, growth, ignored_line, rates, write_group,
+    add_side, add_state, compared_rows, compared_title, growth, rates, write_group,
 };
 use crate::table::{AnswerTable, Columns};
+use crate::text::line_of_others_ignored;
 use handlescope_fleet::{BuildsDiff, ComparedStack};
 use handlescope_query::ComparedLeaks;
 use handlescope_session::filter::SystemModules;
@@ -80,8 +81,7 @@ pub fn fleet_diff<'a>(
     let (mut columns, display) = (fleet_diff_columns(), *display);
     columns.row_text(move |row, out| {
         let ComparedStack { site, ignored, .. } = row;
-        let frames =
-            if all_frames { lines(site.stack_text.as_deref()) } else { vec![calls(site, system)] };
+        let frames = frames(site, all_frames, system);
         write_group(&title(row, &display), &frames, ignored.as_deref(), &display, out)
     });
     let build = |side: usize| {
@@ -89,8 +89,8 @@ pub fn fleet_diff<'a>(
         let machines = CountedNoun(answer.machines[side] as u64, "machine");
         format!("build {} ({traces} of {machines})", Untrusted(&answer.builds[side]))
     };
-    let are_shown = answer.groups.iter().map(|group| group.ignored.is_some());
-    let ignored = ignored_line(answer.ignored, are_shown);
+    let reasons = answer.groups.iter().map(|group| group.ignored.as_ref());
+    let ignored = line_of_others_ignored(answer.ignored, "group", reasons);
     let part = compared_rows(&[build(0), build(1)], "", &answer.totals(), ignored);
     let table = AnswerTable::new(columns, answer.groups.iter().collect(), [part])?;
     Ok(table.within(fleet_diff_document(), answer))

@@ -1,14 +1,19 @@
 //! Stacks of a dataset; their frames are lines of text.
 
-use crate::text::within;
+use crate::text::call_name;
 use handlescope_fleet::CallSite;
 use handlescope_session::filter::SystemModules;
 
 /// Number of program frames in a line about a stack.
 const FRAMES: usize = 3;
 
+/// Returns all lines of a stack, or the program's calls in one line.
+pub fn frames(site: &CallSite, all_frames: bool, system: &SystemModules) -> Vec<String> {
+    if all_frames { lines(site.stack_text.as_deref()) } else { vec![calls(site, system)] }
+}
+
 /// Returns the program's innermost calls in one line, innermost first, as in `Cache::Get  ← Worker::Run  ← main`.
-pub fn calls(site: &CallSite, system: &SystemModules) -> String {
+fn calls(site: &CallSite, system: &SystemModules) -> String {
     let (function, text) = (site.function.as_deref(), site.stack_text.as_deref());
     let lines = text.into_iter().flat_map(str::lines).filter(|line| {
         // A frame outside all modules has only an address.
@@ -17,24 +22,16 @@ pub fn calls(site: &CallSite, system: &SystemModules) -> String {
     let from_function = lines.skip_while(|line| Some(*line) != function).take(FRAMES);
     let frames: Vec<&str> = from_function.collect();
     let frames = if frames.is_empty() { Vec::from_iter(function) } else { frames };
-    let mut calls = String::new();
-    let (mut callee, mut callee_function): (Option<&str>, Option<&str>) = (None, None);
-    for frame in frames {
-        if callee.is_some() {
-            calls.push_str("  ← ");
-        }
-        let module = frame.split_once('!').map(|(module, _)| module);
-        let is_known = module.is_some_and(|module| {
-            module.eq_ignore_ascii_case(&site.process) || callee == Some(module)
-        });
-        let call = match frame.split_once('!').filter(|_| is_known) {
-            Some((_, function)) => within(function, callee_function),
-            None => frame,
-        };
-        calls.push_str(call);
-        callee = module;
-        callee_function = frame.split_once('!').map(|(_, function)| function);
-    }
+    let mut callee = (None, None);
+    let calls = frames.into_iter().map(|frame| {
+        let parts = frame.split_once('!');
+        let (module, function) =
+            parts.map_or((None, frame), |(module, function)| (Some(module), function));
+        let call = call_name((module, function), callee, &site.process);
+        callee = (module, Some(function));
+        call
+    });
+    let calls = calls.collect::<Vec<_>>().join("  ← ");
     if calls.is_empty() { "no create stack".to_owned() } else { calls }
 }
 

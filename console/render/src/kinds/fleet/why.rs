@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::stack::{calls, lines};
+use super::stack::frames;
 use super::{add_caveats, add_site};
 use crate::table::{AnswerTable, Columns, FileRows, Show};
 use crate::text::fleet::{
@@ -153,9 +153,7 @@ pub fn fleet_why<'a>(
     let rows: Vec<&FleetSuspect> = answer.suspects.iter().collect();
     let (mut columns, display) = (fleet_why_columns(), *display);
     columns.row_text(move |suspect, out| {
-        let site = &suspect.site;
-        let frames =
-            if all_frames { lines(site.stack_text.as_deref()) } else { vec![calls(site, system)] };
+        let frames = frames(&suspect.site, all_frames, system);
         write(suspect, &frames, BlockWriter { display: &display, out })
     });
     let part = FileRows::rows_of(rows.len()).of_each("more suspect");

@@ -4,12 +4,11 @@
 use std::rc::Rc;
 
 use handlescope_model::tables::ResourceEnd;
-use serde::Serialize;
 
-use super::row::{AllocationRow, AllocationStyle, add_amounts, add_owner};
+use super::row::{AllocationRow, AllocationStyle, OVER_TIME, add_amounts, add_owner};
 use crate::{
     kinds::index,
-    table::{Columns, FileRows, RowsOf},
+    table::{Columns, FileRows, PartsOf},
     traces::OfTraces,
 };
 use handlescope_query::{GroupColumn, ObjectCriteria};
@@ -37,12 +36,8 @@ fn columns<'a>(
     });
     add_owner(&mut columns);
     add_counted(&mut columns);
-    let over_time = columns.nest(
-        "over_time",
-        "array",
-        "only with `-ShowTime`: bytes allocated at the end of each part of the trace",
-        |row| row.group.over_time.as_ref(),
-    );
+    let over_time =
+        columns.nest("over_time", "array", OVER_TIME, |row| row.group.over_time.as_ref());
     over_time.omit_unknown(|row| row.group.over_time.is_some());
     columns
 }
@@ -63,7 +58,7 @@ fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
         "stack",
         "number of the allocating stack: one of those with equal functions; null for \
          none",
-        |row| row.number(row.group.create_stack()),
+        |row| Some(row.file.numbers.of(row.group.create_stack()?)),
     );
     columns.add(
         "allocated_by",
@@ -77,19 +72,18 @@ fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
 }
 
 /// The lists of an answer. If a table shows the same groups, `file_rows` are its filtered rows in its order.
-#[derive(Clone)]
 pub struct ResourceLists<'a> {
     pub command: &'a str,
     pub files: Rc<[Rc<AllocationStyle<'a>>]>,
     pub criteria: &'a ObjectCriteria,
-    pub file_rows: Rc<[FileRows]>,
+    pub file_rows: Vec<FileRows>,
 }
 
 impl<'a> ResourceLists<'a> {
     /// Returns the groups of leaks or of totals, in the order of the table if it shows them.
-    fn rows(&self, of_leaks: bool) -> impl Iterator<Item = AllocationRow<'a>> + use<'a> {
+    fn rows(&self, of_leaks: bool) -> impl Iterator<Item = AllocationRow<'a>> {
         let is_shown = of_leaks == self.criteria.is_of_leaks();
-        let rows = |(file, file_rows): (&Rc<AllocationStyle<'a>>, &FileRows)| {
+        self.files.iter().zip(&self.file_rows).flat_map(move |(file, file_rows)| {
             let groups = if is_shown { &file.answer.groups } else { &file.answer.beside };
             let rows = groups.as_ref().map(|groups| groups.rows.as_slice()).unwrap_or_default();
             let order: Vec<usize> = if is_shown {
@@ -102,16 +96,13 @@ impl<'a> ResourceLists<'a> {
                 .into_iter()
                 .filter_map(|row| rows.get(row))
                 .map(move |group| AllocationRow { file: Rc::clone(&file), group })
-        };
-        let files: Vec<_> = self.files.iter().zip(&*self.file_rows).map(rows).collect();
-        files.into_iter().flatten()
+        })
     }
 
     /// Returns allocations that were never freed, or freed only by the end of their process.
-    fn unreleased(self, end: ResourceEnd) -> impl Serialize + use<'a> {
-        RowsOf(Rc::new(leak_columns().in_document()), move || {
-            self.rows(true).filter(move |row| row.group.end() == Some(end))
-        })
+    fn unreleased(&self, end: ResourceEnd) -> PartsOf<'a, AllocationRow<'a>> {
+        let rows = self.rows(true).filter(|row| row.group.end() == Some(end));
+        leak_columns().parts_of(rows.collect())
     }
 }
 
@@ -126,22 +117,18 @@ pub fn resource_document<'a>() -> Columns<'a, OfTraces<'a, ResourceLists<'a>>> {
         "totals",
         "sums by kind, allocator and process, see below; also with `-Leak` and `-LeakAtExit`, \
          over everything that passed the other filters",
-        |of| {
-            let lists = of.rest.clone();
-            let totals = Rc::new(total_columns().in_document());
-            RowsOf(totals, move || lists.rows(false))
-        },
+        |of| total_columns().parts_of(of.rest.rows(false).collect()),
     );
     document.member(
         "leaked",
         "allocations not freed, of processes that still ran, by allocating stack, see below; `[]` \
          with `-LeakAtExit` alone",
-        |of| of.rest.clone().unreleased(ResourceEnd::Open),
+        |of| of.rest.unreleased(ResourceEnd::Open),
     );
     document.member(
         "closed_at_exit",
         "the same for allocations freed only by the end of their process; `[]` with `-Leak` alone",
-        |of| of.rest.clone().unreleased(ResourceEnd::AtExit),
+        |of| of.rest.unreleased(ResourceEnd::AtExit),
     );
     document.stacks(
         "only with `-ShowStack`: their stacks without the frames removed by `-FoldStack` and \

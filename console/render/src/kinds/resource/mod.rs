@@ -10,7 +10,7 @@ use indicatif::HumanCount;
 use self::document::ResourceLists;
 pub use self::document::{leak_columns, resource_document, total_columns};
 pub use self::row::add_amounts;
-use self::row::{AllocationRow, AllocationStyle, add_owner};
+use self::row::{AllocationRow, AllocationStyle, OVER_TIME, add_owner};
 use super::{groups::key_members, index};
 use crate::{
     output::LEFT_OUT,
@@ -56,34 +56,23 @@ pub fn resource_columns<'a>(
         add_amounts(&mut columns, AllocationRow::stats);
     }
     if criteria.groups.buckets.is_some() {
-        columns.nest(
-            "over_time",
-            "array",
-            "only with `-ShowTime`: bytes allocated at the end of each part of the trace",
-            |row| row.group.over_time.as_ref(),
-        );
+        columns.nest("over_time", "array", OVER_TIME, |row| row.group.over_time.as_ref());
     }
     let first = columns
         .add("first_ns", "time of the first allocation; null if there are none", |row| {
             row.stats().first_ns
         })
         .title("First");
-    first.texts(|row| row.time(row.stats().first_ns));
+    first.texts(|row| row.file.clock.text(row.stats().first_ns));
     let last = columns
         .add("last_ns", "time of the last allocation; null if there are none", |row| {
             row.stats().last_ns
         })
         .title("Last");
-    last.texts(|row| row.time(row.stats().last_ns));
+    last.texts(|row| row.file.clock.text(row.stats().last_ns));
     if criteria.groups.buckets.is_some() {
         let over_time = |row: &AllocationRow<'a>| row.group.over_time.clone().unwrap_or_default();
-        let over_time = columns
-            .add(
-                "over_time",
-                "only with `-ShowTime`: bytes allocated at the end of each part of the trace",
-                over_time,
-            )
-            .title("Over time");
+        let over_time = columns.add("over_time", OVER_TIME, over_time).title("Over time");
         over_time.texts(|row| bars(row.group.over_time.as_deref())).rows_only();
     }
     columns
@@ -133,7 +122,7 @@ pub fn resources<'a>(
     let Some(by) = &criteria.groups.by else {
         return Ok(table.arranged_in(resource_document(), move |file_rows| {
             let (traces, files) = (Rc::clone(&traces), Rc::clone(&files));
-            let rest = ResourceLists { command, files, criteria, file_rows: file_rows.into() };
+            let rest = ResourceLists { command, files, criteria, file_rows: file_rows.to_vec() };
             OfTraces { traces, rest }
         }));
     };
@@ -176,12 +165,14 @@ fn add_key<'a>(columns: &mut Columns<'a, AllocationRow<'a>>, column: GroupColumn
             let Some(StackNames { innermost, text, .. }) = column.frames() else { return };
             let innermost_frame =
                 columns.add(innermost.0, "the first frame of the program", move |row| {
-                    row.frame(stack(row))
+                    row.file.stacks.representative_line(stack(row)?)
                 });
             innermost_frame.title(innermost.1).unknown("").rank(1).rows_only();
             if has_text {
                 columns
-                    .add(text, "the frames, one per line", move |row| row.lines(stack(row)))
+                    .add(text, "the frames, one per line", move |row| {
+                        row.file.stacks.text(stack(row))
+                    })
                     .rows_only();
             }
         }

@@ -15,21 +15,23 @@ use crate::{
     time::TraceClock,
     traces::StackOffset,
 };
-use handlescope_model::{StackIdx, Untrusted};
-use handlescope_query::{
-    GroupColumn, GroupKey, ResourceGroup, ResourceStats, ResourcesAnswer, TraceAnswer,
-};
+use handlescope_model::Untrusted;
+use handlescope_query::{GroupColumn, GroupKey, ResourceGroup, ResourceStats, ResourcesAnswer};
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
 use handlescope_session::values::Size;
 
+/// The meaning of the column of bytes over time.
+pub const OVER_TIME: &str =
+    "only with `-ShowTime`: bytes allocated at the end of each part of the trace";
+
 /// The presentation of the allocations of a trace.
 pub struct AllocationStyle<'a> {
     pub answer: &'a ResourcesAnswer<'a>,
-    numbers: StackOffset,
+    pub numbers: StackOffset,
     processes: ProcessStyle,
-    stacks: StackStyle<'a>,
-    clock: TraceClock,
+    pub stacks: StackStyle<'a>,
+    pub clock: TraceClock,
 }
 
 /// A group and its presentation.
@@ -49,8 +51,7 @@ impl<'a> AllocationStyle<'a> {
             answer,
             numbers,
             processes: ProcessStyle::new(&answer.about.info, display),
-            stacks: StackStyle::new(Some(answer.frames.named()), &answer.about.bases, stacks)
-                .trimmed(answer.trims()),
+            stacks: StackStyle::for_groups(answer, stacks),
             clock: TraceClock::below_heading(&answer.about.info, display),
         }
     }
@@ -72,11 +73,6 @@ impl<'a> AllocationRow<'a> {
 }
 
 impl AllocationRow<'_> {
-    /// Returns the number of a stack in a document.
-    pub fn number(&self, stack: Option<StackIdx>) -> Option<u64> {
-        Some(self.file.numbers.of(stack?))
-    }
-
     /// Returns the text that the allocations share in a column; for a process, the text for programs.
     pub fn text(&self, column: GroupColumn) -> Option<String> {
         self.key(column).text().map(Cow::into_owned)
@@ -85,18 +81,6 @@ impl AllocationRow<'_> {
     /// Returns the owner for people, with its start and end.
     pub fn process(&self) -> Option<String> {
         Some(self.file.processes.marked(&self.file.answer.process(self.group)?))
-    }
-
-    pub fn frame(&self, stack: Option<StackIdx>) -> Option<String> {
-        self.file.stacks.representative_line(stack?)
-    }
-
-    pub fn lines(&self, stack: Option<StackIdx>) -> Option<String> {
-        self.file.stacks.text(stack)
-    }
-
-    pub fn time(&self, time_ns: Option<i64>) -> String {
-        time_ns.map_or_else(String::new, |ns| self.file.clock.at(ns).to_string())
     }
 
     /// Writes a line about the group, then a line for each frame of its stacks.
@@ -115,7 +99,12 @@ impl AllocationRow<'_> {
         for column in by {
             self.write_key(*column, display, out)?;
         }
-        writeln!(out, " First: {} Last: {}", self.time(first_ns), self.time(last_ns))?;
+        writeln!(
+            out,
+            " First: {} Last: {}",
+            self.file.clock.text(first_ns),
+            self.file.clock.text(last_ns)
+        )?;
         for column in GroupColumn::ALL.iter().filter(|column| by.contains(column)) {
             let Some(names) = column.frames() else { continue };
             write!(out, "{}{}: ", display.indent(1), names.heading)?;

@@ -6,11 +6,10 @@ use super::CommandOf;
 use super::text::{first_lines, stacks_with_lines};
 use crate::findings::{Findings, LeakFinding};
 use crate::text::{
-    StackStyle, callers, cause, growth, ignored_because, line_of_ignored, named_objects, title,
-    with_telling,
+    StackStyle, callers, cause, growth, ignored_because, line_of_ignored, named_objects,
+    shown_path, title, with_telling,
 };
 use handlescope_query::{Suspect, WhyAnswer};
-use handlescope_session::paths;
 
 /// Returns the suspects of each trace as findings. `failures` says which suspects of each trace fail a gate, and `rows`
 /// which are kept; `None` keeps all.
@@ -51,7 +50,7 @@ pub fn findings_of_suspect(
 
 /// Returns findings about some suspects of a trace.
 fn findings(answer: &WhyAnswer<'_>, suspects: &[Suspect], list: Vec<LeakFinding>) -> Findings {
-    let about = paths::shown(answer.file.about.path).to_string_lossy().into_owned();
+    let about = shown_path(answer.file.about.path);
     let mut headline = first_lines(answer, suspects);
     // If ignored suspects were asked for, all suspects are ignored ones.
     let has_others = suspects.iter().any(|suspect| suspect.ignored.is_none());

@@ -41,6 +41,7 @@ impl SuspectRow<'_> {
 
 /// Declares the columns of a suspect.
 pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
+    const PROCESSES: &str = "the processes that leak, worst first";
     let mut columns = Columns::<SuspectRow<'a>>::default();
     columns.add("file", "index of the file", |row| index(row.file));
     columns.add(
@@ -85,18 +86,11 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
             |row| row.suspect.process_start_ns,
         )
         .for_programs();
+    columns.add("processes", PROCESSES, |row| row.suspect.processes.len() as u64).rows_only();
     columns
-        .add("processes", "the processes that leak, worst first", |row| {
-            row.suspect.processes.len() as u64
+        .parts("processes", PROCESSES, suspect_process_columns(), |row| {
+            row.suspect.processes.iter().collect()
         })
-        .rows_only();
-    columns
-        .parts(
-            "processes",
-            "the processes that leak, worst first",
-            suspect_process_columns(),
-            |row| row.suspect.processes.iter().collect(),
-        )
         .detail();
     columns
         .add(

@@ -11,14 +11,13 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use handlescope_model::StackIdx;
-use handlescope_model::tables::TraceInfo;
 use prost::Message;
 
 use self::format::{Label, Profile, Sample, ValueType};
-use self::places::{Places, ProfileLists};
+use self::places::Places;
 use super::flame::line;
-use super::folded::{Weight, stack_frames};
-use super::group::PictureGroup;
+use super::folded::stack_frames;
+use super::group::{GroupAmounts, PictureGroup, Weight, allocation_groups, handle_groups};
 use handlescope_query::{
     Amount, FileAnswer, ResourcesAnswer, TraceAnswer, WhyAnswer, session_start_us,
 };
@@ -119,14 +118,7 @@ impl PprofProfile {
     ) -> PprofProfile {
         let mut builder = ProfileBuilder::new(suspects, files.len());
         for file in files {
-            builder.add_trace(&file.about.info);
-            let Some(groups) = &file.groups else { continue };
-            for leaf in groups.tree.leaves() {
-                let stats = groups.tree.stats(leaf);
-                let group = PictureGroup::from_handles(groups, leaf);
-                let counts = [stats.opened(), weight(&stats)].map(u64::from);
-                builder.add(file, &group, counts.map(|count| Amount { count, bytes: 0 }));
-            }
+            builder.add_trace(file, handle_groups(file, weight));
         }
         builder.finish(false)
     }
@@ -140,12 +132,7 @@ impl PprofProfile {
     ) -> PprofProfile {
         let mut builder = ProfileBuilder::new(suspects, answers.len());
         for answer in answers {
-            builder.add_trace(&answer.about.info);
-            for group in answer.shown_groups() {
-                let amounts = [group.stats.allocated, group.stats.unreleased()];
-                let group = PictureGroup::from_allocations(answer, group);
-                builder.add(answer, &group, amounts);
-            }
+            builder.add_trace(answer, allocation_groups(answer, answer.shown_groups()));
         }
         builder.finish(by_count)
     }
@@ -179,13 +166,20 @@ impl<'s> ProfileBuilder<'s> {
         }
     }
 
-    fn add_trace(&mut self, info: &TraceInfo) {
+    /// Adds the groups of a trace.
+    fn add_trace<'a, 'g>(
+        &mut self,
+        answer: &impl TraceAnswer<'a>,
+        groups: impl Iterator<Item = GroupAmounts<'g>>,
+    ) {
         self.stacks.clear();
+        let info = &answer.about().info;
         let start_ns = session_start_us(info).map(|start| start.saturating_mul(1000));
         self.start_ns = self.start_ns.into_iter().chain(start_ns).min();
         let length_ns =
             info.recorded_ns().map_or(0, |times| times.end().saturating_sub(*times.start()));
         self.length_ns = self.length_ns.saturating_add(length_ns);
+        groups.for_each(|(group, amounts)| self.add(answer, &group, amounts));
     }
 
     fn add<'a>(
@@ -252,21 +246,17 @@ impl<'s> ProfileBuilder<'s> {
             Sample { value: values.flatten().collect(), ..sample }
         });
         let sample = sample.collect();
-        let ProfileLists { texts, mappings, functions, locations } = self.places.into_lists();
         PprofProfile {
             profile: Profile {
                 sample_type,
                 sample,
-                mapping: mappings,
-                location: locations,
-                function: functions,
-                string_table: texts,
                 time_nanos: self.start_ns.unwrap_or_default(),
                 duration_nanos: self.length_ns,
                 period_type: Some(period_type),
                 period: 1,
                 comment,
                 default_sample_type,
+                ..self.places.into_profile()
             },
         }
     }

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use handlescope_model::{StackIdx, Untrusted};
 
 use super::super::folded::{NO_STACK, PictureFrame, UniqueValues};
-use super::format::{Function, Line, Location, Mapping};
+use super::format::{Function, Line, Location, Mapping, Profile};
 use handlescope_query::{FrameView, NamedFrames, TraceAnswer, TrimmedStacks, build_id};
 
 /// Addresses that are kept for a module: the largest image that the 32 bits of its header allow.
@@ -18,14 +18,6 @@ pub struct Places {
     mappings: UniqueValues<ModuleKey>,
     functions: UniqueValues<Function>,
     locations: UniqueValues<Location>,
-}
-
-/// The lists of a profile.
-pub struct ProfileLists {
-    pub texts: Vec<String>,
-    pub mappings: Vec<Mapping>,
-    pub functions: Vec<Function>,
-    pub locations: Vec<Location>,
 }
 
 /// What tells one module from another.
@@ -104,10 +96,10 @@ impl Places {
         Line { function_id: id(&mut self.functions, &function), line: line.map_or(0, i64::from) }
     }
 
-    /// Returns the lists of a profile.
-    pub fn into_lists(self) -> ProfileLists {
+    /// Returns a profile with nothing but these.
+    pub fn into_profile(self) -> Profile {
         let Self { texts, mappings, functions, locations } = self;
-        let mut mappings: Vec<Mapping> = (1..)
+        let mut mapping: Vec<Mapping> = (1..)
             .zip(mappings.values)
             .map(|(id, module)| Mapping {
                 id,
@@ -121,26 +113,26 @@ impl Places {
                 has_inline_frames: true,
             })
             .collect();
-        let functions: Vec<Function> =
+        let function: Vec<Function> =
             (1..).zip(functions.values).map(|(id, it)| Function { id, ..it }).collect();
-        let locations: Vec<Location> =
+        let location: Vec<Location> =
             (1..).zip(locations.values).map(|(id, it)| Location { id, ..it }).collect();
-        for Location { mapping_id, address, line, .. } in &locations {
-            let mapping = (*mapping_id as usize).checked_sub(1).and_then(|at| mappings.get_mut(at));
-            let Some(mapping) = mapping else { continue };
+        for Location { mapping_id, address, line, .. } in &location {
+            let at = (*mapping_id as usize).checked_sub(1);
+            let Some(module) = at.and_then(|at| mapping.get_mut(at)) else { continue };
             // The trace may not know the size, or not the right one.
-            mapping.memory_limit = mapping.memory_limit.max(*address + 1);
+            module.memory_limit = module.memory_limit.max(*address + 1);
             for line in line {
                 let at = (line.function_id as usize).checked_sub(1);
-                let Some(function) = at.and_then(|at| functions.get(at)) else { continue };
-                mapping.has_functions &= function.system_name != 0;
-                mapping.has_filenames &= function.filename != 0;
-                mapping.has_line_numbers &= line.line != 0;
+                let Some(function) = at.and_then(|at| function.get(at)) else { continue };
+                module.has_functions &= function.system_name != 0;
+                module.has_filenames &= function.filename != 0;
+                module.has_line_numbers &= line.line != 0;
             }
-            mapping.has_inline_frames = mapping.has_functions;
+            module.has_inline_frames = module.has_functions;
         }
-        let texts = std::iter::once(String::new()).chain(texts.values).collect();
-        ProfileLists { texts, mappings, functions, locations }
+        let string_table = std::iter::once(String::new()).chain(texts.values).collect();
+        Profile { mapping, function, location, string_table, ..Profile::default() }
     }
 }
 
