@@ -14,7 +14,7 @@ use handlescope_model::{
 };
 use hashbrown::HashMap;
 
-use super::criteria::{GroupColumn, ObjectCriteria};
+use super::criteria::{AcquisitionCriteria, GroupColumn};
 use super::error::QueryError;
 use super::growth::Lifetime;
 
@@ -49,7 +49,7 @@ impl NeededColumns {
     };
 
     /// Returns the columns needed to answer about allocations with these criteria.
-    pub fn for_criteria(criteria: &ObjectCriteria) -> Self {
+    pub fn for_criteria(criteria: &AcquisitionCriteria) -> Self {
         Self {
             opened_stack: true,
             ended_ns: criteria.groups.keeps_members() || criteria.is_compared,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::acquisition_table::AllocatorList;
 use super::context::Source;
-use super::criteria::{GroupColumn, GroupCriteria, ObjectCriteria};
+use super::criteria::{AcquisitionCriteria, GroupColumn, GroupCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
 use super::resources::ResourcesAnswer;
@@ -38,7 +38,7 @@ pub struct GuiHandles {
 /// If an archive is damaged or `cancel` asks to stop.
 pub fn gui_handles(
     source: &Source<'_>,
-    criteria: &ObjectCriteria,
+    criteria: &AcquisitionCriteria,
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<Vec<GuiHandles>, QueryError> {
@@ -63,8 +63,12 @@ pub fn gui_handles(
     let names_of_kinds: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     let kind = Filter::new(&names_of_kinds.join(";")).ok();
     let groups = GroupCriteria::new([GroupColumn::Kind, GroupColumn::Allocator]);
-    let criteria =
-        ObjectCriteria { kind, leak: false, leak_at_exit: false, ..criteria.with_groups(groups) };
+    let criteria = AcquisitionCriteria {
+        kind,
+        leak: false,
+        leak_at_exit: false,
+        ..criteria.with_groups(groups)
+    };
     let answer = ResourcesAnswer::new(source, &criteria, names, cancel)?;
     let handles = kinds.into_iter().map(|kind| GuiHandles::new(source.index, kind.name(), &answer));
     Ok(handles.filter(|handles| handles.created > 0).collect())

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::context::FileContext;
 use super::counts::{CountRows, NameCounts};
-use super::criteria::{CountOrder, ObjectCriteria};
+use super::criteria::{AcquisitionCriteria, CountOrder};
 use super::error::QueryError;
 use super::filters;
 use super::selection::Selection;
@@ -46,7 +46,7 @@ pub enum CountedHandles {
 
 impl CountedHandles {
     /// Returns what the criteria count in a trace.
-    pub fn from_file(criteria: &ObjectCriteria, trace: &Trace) -> Result<Self, ArchiveError> {
+    pub fn from_file(criteria: &AcquisitionCriteria, trace: &Trace) -> Result<Self, ArchiveError> {
         let counted = Self::new(criteria);
         if counted != Self::OpenAtEnd || has_end_rundown(trace)? {
             return Ok(counted);
@@ -55,7 +55,7 @@ impl CountedHandles {
     }
 
     /// Returns what the criteria count in traces with a final rundown.
-    pub fn new(criteria: &ObjectCriteria) -> Self {
+    pub fn new(criteria: &AcquisitionCriteria) -> Self {
         match (criteria.leak, criteria.leak_at_exit) {
             (false, false) => Self::OpenAtEnd,
             (true, false) => Self::Leaked,
@@ -125,7 +125,7 @@ impl HandleCounts {
     pub fn new(
         file: &FileContext<'_>,
         selection: &Selection,
-        args: &ObjectCriteria,
+        args: &AcquisitionCriteria,
     ) -> Result<Self, QueryError> {
         let is_plain = args.is_plain();
         let counted = CountedHandles::from_file(args, file.trace)?;
@@ -208,7 +208,7 @@ fn open_at_end(
 fn open_by_events(
     file: &FileContext<'_>,
     selection: &Selection,
-    args: &ObjectCriteria,
+    args: &AcquisitionCriteria,
 ) -> Result<HandlesByValue, QueryError> {
     let table = &file.objects.table;
     let mut counts = opened(file, selection, OPENING_HANDLES, |event| table.is_leaked(event))?;

@@ -74,8 +74,8 @@ pub use self::call_stacks::{ProcessStack, StackList, StacksAnswer, call_stacks};
 pub use self::context::Source;
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    CountOrder, DiffCriteria, EventCriteria, GroupColumn, GroupCriteria, GroupKey, KeyKind,
-    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, PickedSuspect, ProcessCriteria,
+    AcquisitionCriteria, CountOrder, DiffCriteria, EventCriteria, GroupColumn, GroupCriteria,
+    GroupKey, KeyKind, MapMode, ModuleCriteria, NewProcess, PickedSuspect, ProcessCriteria,
     ProcessListCriteria, ProcessOrder, StackCriteria, StackNames, StackTrims, Stat, WhyCriteria,
 };
 pub use self::criterion::Criterion;

@@ -6,7 +6,7 @@ use handlescope_model::tables::{Acquisitions, Names, ObjectTypes, ResourceKind};
 use handlescope_model::{Trace, TypeId};
 
 use super::context::FileContext;
-use super::criteria::{ObjectCriteria, ProcessCriteria};
+use super::criteria::{AcquisitionCriteria, ProcessCriteria};
 use super::criterion::{Criteria, Criterion, GivenCriterion, Survivors, ValueSyntax};
 use super::error::QueryError;
 use super::filters;
@@ -100,7 +100,7 @@ impl NoMatch {
     /// Explains why no object of a trace passes, given how many each filter left.
     pub fn for_objects(
         file: &FileContext<'_>,
-        args: &ObjectCriteria,
+        args: &AcquisitionCriteria,
         survivors: &Survivors,
     ) -> Result<Option<Self>, QueryError> {
         let survivors = as_named(file, args, survivors.clone())?;
@@ -169,7 +169,7 @@ impl Candidates {
 /// effect earlier: a filter on event stacks removes events, and others leave only mappings, or none.
 fn as_named(
     file: &FileContext<'_>,
-    args: &ObjectCriteria,
+    args: &AcquisitionCriteria,
     survivors: Survivors,
 ) -> Result<Survivors, QueryError> {
     let given: Vec<Criterion> = args.given().iter().map(|given| given.criterion).collect();
@@ -215,7 +215,7 @@ fn as_named(
 /// trace.
 fn names(
     file: &FileContext<'_>,
-    passed: &ObjectCriteria,
+    passed: &AcquisitionCriteria,
     criterion: Criterion,
     value: &str,
 ) -> Result<Candidates, QueryError> {
@@ -243,7 +243,7 @@ fn names(
 /// Returns the names of the processes that created objects, or else own their rundown handles.
 fn creators(
     file: &FileContext<'_>,
-    passed: &ObjectCriteria,
+    passed: &AcquisitionCriteria,
 ) -> Result<BTreeSet<String>, QueryError> {
     let selection = filters::select(file, passed)?.selection;
     let process = selection.columns(file.trace, &file.objects)?.processes()?;
@@ -291,7 +291,7 @@ fn some(names: BTreeSet<String>) -> Vec<String> {
     names.into_iter().filter(|name| !name.is_empty()).take(MAX_EXISTING).collect()
 }
 
-fn process_names(file: &FileContext<'_>, args: &ObjectCriteria) -> BTreeSet<String> {
+fn process_names(file: &FileContext<'_>, args: &AcquisitionCriteria) -> BTreeSet<String> {
     file.processes
         .rows()
         .iter()

@@ -29,7 +29,7 @@ use super::targets::Targets;
 use super::totals::Totals;
 use super::trimmed_stacks::TrimmedStacks;
 use super::unnamed_methods;
-use crate::criteria::{ObjectCriteria, ProcessCriteria};
+use crate::criteria::{AcquisitionCriteria, ProcessCriteria};
 use handlescope_session::cancel::{Cancel, Cancelled};
 use handlescope_session::trace::{Caveat, has_handle_events};
 use handlescope_session::values::TopN;
@@ -102,7 +102,7 @@ impl AddAssign for ObjectsLeftOut {
 /// If an archive is damaged, the suspect id matches none or several, or `cancel` asks to stop.
 pub fn object_ref<'a>(
     sources: &'a [Source<'a>],
-    args: &ObjectCriteria,
+    args: &AcquisitionCriteria,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<ObjectRefAnswer<'a>, QueryError> {
@@ -117,7 +117,7 @@ pub fn object_ref<'a>(
 /// Answers without checking the suspect id, which may be that of allocations.
 pub fn unchecked_object_ref<'a>(
     sources: &'a [Source<'a>],
-    args: &ObjectCriteria,
+    args: &AcquisitionCriteria,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<ObjectRefAnswer<'a>, QueryError> {
@@ -143,7 +143,7 @@ pub fn unchecked_object_ref<'a>(
 
 /// Loads the objects that `-Leak` and `-LeakAtExit` can keep or count. Loads all objects without these options, or for
 /// a suspect, which includes more than its leaks.
-fn objects_for(args: &ObjectCriteria, trace: &Trace) -> Result<ObjectTable, QueryError> {
+fn objects_for(args: &AcquisitionCriteria, trace: &Trace) -> Result<ObjectTable, QueryError> {
     if args.suspect.is_some() || !args.is_of_leaks() {
         return Ok(ObjectTable::load(trace)?);
     }
@@ -214,7 +214,7 @@ impl ObjectRefAnswer<'_> {
     pub fn add_gui_handles(
         &mut self,
         sources: &[Source<'_>],
-        criteria: &ObjectCriteria,
+        criteria: &AcquisitionCriteria,
         names: &dyn FrameNames,
         cancel: &Cancel,
     ) -> Result<(), QueryError> {
@@ -265,7 +265,7 @@ impl<'a> TraceAnswer<'a> for FileAnswer<'a> {
 impl<'a> FileAnswer<'a> {
     fn new(
         source: &'a Source<'a>,
-        args: &ObjectCriteria,
+        args: &AcquisitionCriteria,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {

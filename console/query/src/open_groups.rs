@@ -2,7 +2,7 @@
 
 use super::context::Source;
 use super::criteria::GroupColumn;
-use super::criteria::{GroupCriteria, ObjectCriteria};
+use super::criteria::{AcquisitionCriteria, GroupCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
 use super::groups::{Groups, NodeIdx};
@@ -35,8 +35,10 @@ pub fn open_groups(
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<Vec<OpenGroup>, QueryError> {
-    let criteria =
-        ObjectCriteria { groups: GroupCriteria::for_create_stacks(), ..ObjectCriteria::default() };
+    let criteria = AcquisitionCriteria {
+        groups: GroupCriteria::for_create_stacks(),
+        ..AcquisitionCriteria::default()
+    };
     let files = object_ref(sources, &criteria, names, cancel)?.files;
     let mut open = Vec::new();
     for file in &files {

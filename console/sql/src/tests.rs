@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::planner::MAX_BYTES;
 use super::{MemoryLimit, Relation, SqlError, ViewError, Views, sql};
 use handlescope_query::{
-    FrameNames, ObjectCriteria,
+    AcquisitionCriteria, FrameNames,
     fixture::{
         APP, CHILD, Fixture, NewObject, OTHER, SavedTrace, With, close, create, duplicate, map,
     },
@@ -107,7 +107,7 @@ fn leaks_are_as_many_as_the_totals_say() {
     let saved = fixture.save();
     let leaked = {
         let (sources, all, cancel) =
-            ([saved.source()], ObjectCriteria::default(), Cancel::default());
+            ([saved.source()], AcquisitionCriteria::default(), Cancel::default());
         let answer = object_ref(&sources, &all, &saved, &cancel).expect("an answer");
         answer.totals().leaked_handles
     };

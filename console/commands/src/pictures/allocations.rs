@@ -5,7 +5,7 @@ use crate::shared::choice::kind_instead_option;
 use crate::shared::write_caveats;
 use crate::{CommandError, DumpContext};
 use handlescope_query::{
-    self as query, GroupColumn, GroupCriteria, ObjectCriteria, ResourcesAnswer,
+    self as query, AcquisitionCriteria, GroupColumn, GroupCriteria, ResourcesAnswer,
 };
 use handlescope_session::grammar::value::{ALLOCATION_KINDS, SWITCH};
 use handlescope_session::grammar::{Opt, OptionGroup, ParseError, to};
@@ -37,7 +37,7 @@ static OPTIONS: &[Opt<PictureOptions>] = &[
 pub fn criteria(
     args: &PictureArgs,
     by: &[GroupColumn],
-) -> Result<Option<ObjectCriteria>, ParseError> {
+) -> Result<Option<AcquisitionCriteria>, ParseError> {
     let Some(kind) = &args.options.kind else { return Ok(None) };
     let handles = &args.handles.criteria;
     if !handles.select_allocations() || handles.object_type.is_some() {
@@ -48,13 +48,13 @@ pub fn criteria(
         });
     }
     let groups = GroupCriteria::new(by);
-    let criteria = ObjectCriteria { kind: Some(kind.clone()), ..handles.with_groups(groups) };
+    let criteria = AcquisitionCriteria { kind: Some(kind.clone()), ..handles.with_groups(groups) };
     Ok(Some(criteria.narrowed_to_leaks_of_suspect()))
 }
 
 /// Queries allocations, and reports what makes the answer incomplete.
 pub fn ask<'a>(
-    criteria: &ObjectCriteria,
+    criteria: &AcquisitionCriteria,
     dump: &mut DumpContext<'a, '_>,
 ) -> Result<Vec<ResourcesAnswer<'a>>, CommandError> {
     let answers = query::resources(dump.sources, criteria, dump.names, dump.cancel)?;

@@ -9,7 +9,7 @@ use crate::dump::object_ref::FILTERS;
 use crate::shared::groups;
 use crate::{Command, CommandError, Context, DumpContext, EnteredLine, Signature};
 use handlescope_query::{
-    self as query, GroupColumn, GroupCriteria, GroupStats, ObjectCriteria, ObjectRefAnswer,
+    self as query, AcquisitionCriteria, GroupColumn, GroupCriteria, GroupStats, ObjectRefAnswer,
     WhyCriteria,
 };
 use handlescope_render::output::Target;
@@ -132,7 +132,7 @@ fn profile(
     let chosen = &args.handles.criteria;
     let groups = GroupCriteria { trims: chosen.groups.trims.clone(), ..GroupCriteria::default() };
     let plain_process_names = chosen.plain_process_names;
-    let all = ObjectCriteria { groups, plain_process_names, ..ObjectCriteria::default() };
+    let all = AcquisitionCriteria { groups, plain_process_names, ..AcquisitionCriteria::default() };
     let criteria_of_why = WhyCriteria { handles: all, ..WhyCriteria::default() };
     let answers = query::why(dump.sources, &criteria_of_why, dump.names, dump.cancel)?;
     let suspects = SuspectIds::from_answers(&answers);
@@ -166,7 +166,7 @@ fn handles<'a>(
 }
 
 /// Returns how to count handles: all leaked ones, or only some of them if the options say so.
-fn weight(criteria: &ObjectCriteria) -> Weight {
+fn weight(criteria: &AcquisitionCriteria) -> Weight {
     match (criteria.leak, criteria.leak_at_exit) {
         (true, false) => |stats: &GroupStats| stats.leaked,
         (false, true) => |stats: &GroupStats| stats.closed_at_exit,

@@ -9,7 +9,7 @@ use crate::context::answer;
 use crate::dump::object_ref::FILTERS;
 use crate::shared::groups;
 use crate::{Command, CommandError, Context, DumpContext, EnteredLine, OverDataset, Signature};
-use handlescope_query::{GroupColumn, GroupCriteria, ObjectCriteria};
+use handlescope_query::{AcquisitionCriteria, GroupColumn, GroupCriteria};
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{
     Measure, OpenTimeline, columns, write_plot_svg, write_plot_text,
@@ -138,7 +138,7 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
 
 fn of_allocations(
     args: &PictureArgs,
-    mut criteria: ObjectCriteria,
+    mut criteria: AcquisitionCriteria,
     buckets: usize,
     top: usize,
     dump: &mut DumpContext<'_, '_>,

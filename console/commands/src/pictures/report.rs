@@ -12,7 +12,7 @@ use crate::shared::ignore::{ignore_option, ignored_option};
 use crate::shared::write_caveats;
 use crate::{Command, CommandError, Context, DumpContext, EnteredLine, OverDataset, Signature};
 use handlescope_query::{
-    self as query, self, AllocationsOverview, FrameNames, ObjectCriteria, QueryError, Source,
+    self as query, self, AcquisitionCriteria, AllocationsOverview, FrameNames, QueryError, Source,
     WhyCriteria,
 };
 use handlescope_render::output::Target;
@@ -91,7 +91,7 @@ fn draw(
     dump.overwrite().replacing(path)?;
     let handles = &args.handles.criteria;
     let command_line =
-        (*handles != ObjectCriteria::default()).then_some(args.options.shared.text.as_str());
+        (*handles != AcquisitionCriteria::default()).then_some(args.options.shared.text.as_str());
     let ignoring = args.options.ignore.read(&dump.session.settings, dump.messages)?;
     let criteria = criteria(handles.clone(), ignoring);
     let answers = answers(dump.sources, &criteria, dump.names, dump.cancel)?;
@@ -108,7 +108,7 @@ fn draw(
 }
 
 /// Returns the criteria of a page about these handles, either without known leaks or only with them.
-pub fn criteria(handles: ObjectCriteria, ignoring: Ignoring) -> WhyCriteria {
+pub fn criteria(handles: AcquisitionCriteria, ignoring: Ignoring) -> WhyCriteria {
     WhyCriteria { handles, with_every_group: true, ignoring, ..WhyCriteria::default() }
 }
 

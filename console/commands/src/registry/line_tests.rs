@@ -9,7 +9,7 @@ use crate::{
     shared::symbols::SymbolArgs,
     sympath::SymbolPathArgs,
 };
-use handlescope_query::{CountBy, Criterion, MapMode, ObjectCriteria, ProcessCriteria};
+use handlescope_query::{AcquisitionCriteria, CountBy, Criterion, MapMode, ProcessCriteria};
 use handlescope_render as render;
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
@@ -19,7 +19,7 @@ use handlescope_session::values::{
 };
 use std::collections::BTreeSet;
 
-fn object_ref(options: &str) -> ObjectCriteria {
+fn object_ref(options: &str) -> AcquisitionCriteria {
     args::<ObjectRefArgs>(&format!(".dump ObjectRef {options}")).criteria
 }
 
@@ -72,9 +72,9 @@ fn a_symbol_path_takes_the_rest_of_the_line() {
 
 #[test]
 fn every_option_of_object_ref_fills_its_field() {
-    let none = ObjectCriteria::default;
+    let none = AcquisitionCriteria::default;
     let stacks = |show, address| StackDisplayArgs { show, address, line: false };
-    let by_name = |name| ObjectCriteria {
+    let by_name = |name| AcquisitionCriteria {
         creator: ProcessCriteria { name: processes(name), ..ProcessCriteria::default() },
         ..none()
     };
@@ -82,57 +82,60 @@ fn every_option_of_object_ref_fills_its_field() {
         ("", none()),
         ("-pn a", by_name("a")),
         ("-PROCESSNAME a;!4", by_name("a;!4")),
-        ("-RelatedProcess a", ObjectCriteria { related_process: processes("a"), ..none() }),
-        ("-ObjectName \"*a b*\"", ObjectCriteria { object_name: filter("*a b*"), ..none() }),
-        ("-type !Event", ObjectCriteria { object_type: filter("!Event"), ..none() }),
-        ("-Handle 0xC0", ObjectCriteria { handle: filter("0xC0"), ..none() }),
-        ("-Object *6290", ObjectCriteria { object: filter("*6290"), ..none() }),
-        ("-leak", ObjectCriteria { leak: true, ..none() }),
-        ("-Suspect 3F2a", ObjectCriteria { suspect: SuspectId::new("3f2a").ok(), ..none() }),
-        ("-ss", ObjectCriteria { stacks: stacks(true, false), ..none() }),
-        ("-ShowStack", ObjectCriteria { stacks: stacks(true, false), ..none() }),
-        ("-CreateStack *a*", ObjectCriteria { create_stack: filter("*a*"), ..none() }),
-        ("-DestroyStack *a*", ObjectCriteria { destroy_stack: filter("*a*"), ..none() }),
-        ("-StackFilter *a*", ObjectCriteria { stack_filter: filter("*a*"), ..none() }),
-        ("-sf *a*", ObjectCriteria { stack_filter: filter("*a*"), ..none() }),
+        ("-RelatedProcess a", AcquisitionCriteria { related_process: processes("a"), ..none() }),
+        ("-ObjectName \"*a b*\"", AcquisitionCriteria { object_name: filter("*a b*"), ..none() }),
+        ("-type !Event", AcquisitionCriteria { object_type: filter("!Event"), ..none() }),
+        ("-Handle 0xC0", AcquisitionCriteria { handle: filter("0xC0"), ..none() }),
+        ("-Object *6290", AcquisitionCriteria { object: filter("*6290"), ..none() }),
+        ("-leak", AcquisitionCriteria { leak: true, ..none() }),
+        ("-Suspect 3F2a", AcquisitionCriteria { suspect: SuspectId::new("3f2a").ok(), ..none() }),
+        ("-ss", AcquisitionCriteria { stacks: stacks(true, false), ..none() }),
+        ("-ShowStack", AcquisitionCriteria { stacks: stacks(true, false), ..none() }),
+        ("-CreateStack *a*", AcquisitionCriteria { create_stack: filter("*a*"), ..none() }),
+        ("-DestroyStack *a*", AcquisitionCriteria { destroy_stack: filter("*a*"), ..none() }),
+        ("-StackFilter *a*", AcquisitionCriteria { stack_filter: filter("*a*"), ..none() }),
+        ("-sf *a*", AcquisitionCriteria { stack_filter: filter("*a*"), ..none() }),
         (
             "-MinMaxTime -1 2.5",
-            ObjectCriteria {
+            AcquisitionCriteria {
                 time: Some(TimeRange { min_ns: -1_000_000_000, max_ns: 2_500_000_000 }),
                 ..none()
             },
         ),
         (
             "-MinMaxDuration 9999",
-            ObjectCriteria {
+            AcquisitionCriteria {
                 duration: Some(TimeRange { min_ns: 9_999_000_000_000, max_ns: i64::MAX }),
                 ..none()
             },
         ),
         (
             "-MinMaxId 5",
-            ObjectCriteria { ids: Some(CountRange { min: 5, max: u64::MAX }), ..none() },
+            AcquisitionCriteria { ids: Some(CountRange { min: 5, max: u64::MAX }), ..none() },
         ),
-        ("-Map 0", ObjectCriteria { map: Some(MapMode::Objects), ..none() }),
-        ("-Map 1", ObjectCriteria { map: Some(MapMode::Mappings), ..none() }),
-        ("-PtrInMap 0x2A", ObjectCriteria { ptr_in_map: Some(42), ..none() }),
-        ("-ViewBase 0x2A*", ObjectCriteria { view_base: filter("0x2A*"), ..none() }),
+        ("-Map 0", AcquisitionCriteria { map: Some(MapMode::Objects), ..none() }),
+        ("-Map 1", AcquisitionCriteria { map: Some(MapMode::Mappings), ..none() }),
+        ("-PtrInMap 0x2A", AcquisitionCriteria { ptr_in_map: Some(42), ..none() }),
+        ("-ViewBase 0x2A*", AcquisitionCriteria { view_base: filter("0x2A*"), ..none() }),
         (
             "-MinMaxMapSize 4KiB 1MB",
-            ObjectCriteria { map_size: Some(CountRange { min: 4096, max: 1_000_000 }), ..none() },
+            AcquisitionCriteria {
+                map_size: Some(CountRange { min: 4096, max: 1_000_000 }),
+                ..none()
+            },
         ),
-        ("-MultiProcess", ObjectCriteria { multi_process: true, ..none() }),
-        ("-Overlapped", ObjectCriteria { overlapped: true, ..none() }),
-        ("-Inherit", ObjectCriteria { inherit: true, ..none() }),
-        ("-ShowRef", ObjectCriteria { show_ref: true, ..none() }),
-        ("-ShowTarget", ObjectCriteria { show_target: true, ..none() }),
-        ("-ShowTotal total", ObjectCriteria { count_by: Some(CountBy::Type), ..none() }),
-        ("-ShowTotal", ObjectCriteria { count_by: Some(CountBy::Type), ..none() }),
-        ("-ShowTotal Process", ObjectCriteria { count_by: Some(CountBy::Process), ..none() }),
-        ("-ShowTotal None", ObjectCriteria { without_totals: true, ..none() }),
-        ("-TopN 5", ObjectCriteria { top: Some(TopN { take: 5, skip: 0 }), ..none() }),
-        ("-TopN 5 2", ObjectCriteria { top: Some(TopN { take: 5, skip: 2 }), ..none() }),
-        ("-ShowAddress", ObjectCriteria { stacks: stacks(false, true), ..none() }),
+        ("-MultiProcess", AcquisitionCriteria { multi_process: true, ..none() }),
+        ("-Overlapped", AcquisitionCriteria { overlapped: true, ..none() }),
+        ("-Inherit", AcquisitionCriteria { inherit: true, ..none() }),
+        ("-ShowRef", AcquisitionCriteria { show_ref: true, ..none() }),
+        ("-ShowTarget", AcquisitionCriteria { show_target: true, ..none() }),
+        ("-ShowTotal total", AcquisitionCriteria { count_by: Some(CountBy::Type), ..none() }),
+        ("-ShowTotal", AcquisitionCriteria { count_by: Some(CountBy::Type), ..none() }),
+        ("-ShowTotal Process", AcquisitionCriteria { count_by: Some(CountBy::Process), ..none() }),
+        ("-ShowTotal None", AcquisitionCriteria { without_totals: true, ..none() }),
+        ("-TopN 5", AcquisitionCriteria { top: Some(TopN { take: 5, skip: 0 }), ..none() }),
+        ("-TopN 5 2", AcquisitionCriteria { top: Some(TopN { take: 5, skip: 2 }), ..none() }),
+        ("-ShowAddress", AcquisitionCriteria { stacks: stacks(false, true), ..none() }),
     ] {
         assert_eq!(object_ref(options), expected, "{options}");
     }

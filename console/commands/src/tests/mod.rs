@@ -9,7 +9,7 @@ mod stack_filters;
 
 use handlescope_model::EventKind;
 use handlescope_query::fixture::SavedTrace;
-use handlescope_query::{ListedObject, ObjectCriteria, ObjectRefAnswer, object_ref};
+use handlescope_query::{AcquisitionCriteria, ListedObject, ObjectRefAnswer, object_ref};
 use handlescope_session::cancel::Cancel;
 
 use crate::dump::object_ref::ObjectRefArgs;
@@ -45,9 +45,9 @@ impl Ask for SavedTrace {
 }
 
 /// Parses options of `.dump ObjectRef`.
-pub fn arguments(options: &str) -> ObjectCriteria {
+pub fn arguments(options: &str) -> AcquisitionCriteria {
     let line = format!(".dump ObjectRef {options}");
     let args: ObjectRefArgs = crate::registry::tests::args(&line);
     let plain_process_names = args.display.plain_process_names;
-    ObjectCriteria { plain_process_names, ..args.criteria }
+    AcquisitionCriteria { plain_process_names, ..args.criteria }
 }

@@ -13,7 +13,7 @@ use super::sites::{KeptSites, Sites};
 use crate::acquisition_table::kind_name;
 use crate::allocations::{AllocationSource, FilteredTables, ResourceSelection};
 use crate::answer::Domain;
-use crate::criteria::ObjectCriteria;
+use crate::criteria::AcquisitionCriteria;
 use crate::error::QueryError;
 use crate::growth::TimeWindow;
 use crate::info::recorded;
@@ -26,7 +26,7 @@ impl<'a> AcquisitionGroups<'a> {
     /// If the archive is damaged or the query is cancelled.
     pub fn from_allocations(
         origin: AllocationSource<'a>,
-        criteria: &ObjectCriteria,
+        criteria: &AcquisitionCriteria,
         is_plain: bool,
         kept: KeptSites,
     ) -> Result<Option<Self>, QueryError> {

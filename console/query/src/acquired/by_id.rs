@@ -7,7 +7,7 @@ use super::program_groups::{ProgramGroup, SuspectScope};
 use super::sites::KeptSites;
 use crate::allocations::AllocationSource;
 use crate::context::FileContext;
-use crate::criteria::{GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims};
+use crate::criteria::{AcquisitionCriteria, GroupCriteria, ProcessCriteria, StackTrims};
 use crate::error::QueryError;
 use crate::filters;
 use crate::groups::Groups;
@@ -71,7 +71,7 @@ pub fn handles_of_suspect(
     for trims in [&untrimmed].into_iter().chain(is_trimmed.then_some(trims)) {
         let trims = trims.clone();
         let groups = GroupCriteria { trims, leaking: true, ..GroupCriteria::for_create_stacks() };
-        let criteria = ObjectCriteria { groups, ..ObjectCriteria::default() };
+        let criteria = AcquisitionCriteria { groups, ..AcquisitionCriteria::default() };
         let selection = filters::select(file, &criteria)?.selection;
         let groups = Groups::new(file, &selection, None, &criteria)?;
         if let Some(handles) = AcquisitionGroups::from_handles(
@@ -96,7 +96,7 @@ pub fn allocations_of_suspect(
     id: &SuspectId,
     mut rows: SuspectRows,
 ) -> Result<SuspectRows, QueryError> {
-    let (criteria, kept) = (ObjectCriteria::default(), KeptSites::Leaking);
+    let (criteria, kept) = (AcquisitionCriteria::default(), KeptSites::Leaking);
     let allocations = AcquisitionGroups::from_allocations(origin, &criteria, false, kept)?;
     if let Some(allocations) = allocations {
         add_suspects(&mut rows, &allocations, id)?;

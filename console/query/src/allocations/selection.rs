@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::tables::{AllocationOrMiss, FilteredTables};
 use crate::acquisition_table::{AcquisitionTable, kind_name};
-use crate::criteria::ObjectCriteria;
+use crate::criteria::AcquisitionCriteria;
 use crate::criterion::{Criteria, Criterion, Survivors};
 use crate::error::QueryError;
 use crate::no_match::{Candidates, ListSubject, NoMatch};
@@ -31,7 +31,10 @@ pub struct ResourceSelection {
 }
 
 impl ResourceSelection {
-    pub fn new(tables: &FilteredTables<'_>, criteria: &ObjectCriteria) -> Result<Self, QueryError> {
+    pub fn new(
+        tables: &FilteredTables<'_>,
+        criteria: &AcquisitionCriteria,
+    ) -> Result<Self, QueryError> {
         let is_set = |flags: &[bool], row: AllocationOrMiss| {
             let flag = tables.allocator(row).and_then(|allocator| flags.get(allocator.row()));
             flag.copied().unwrap_or_default()
@@ -134,10 +137,10 @@ impl ResourceSelection {
     pub fn no_match(
         &self,
         tables: &FilteredTables<'_>,
-        criteria: &ObjectCriteria,
+        criteria: &AcquisitionCriteria,
     ) -> Result<Option<NoMatch>, QueryError> {
         let table = tables.origin.table;
-        let names = |passed: &ObjectCriteria, criterion, value: &_| {
+        let names = |passed: &AcquisitionCriteria, criterion, value: &_| {
             let rows = Self::new(tables, passed)?.allocations(tables);
             let allocators: BTreeSet<AllocatorIdx> =
                 rows.iter().filter_map(|row| table.allocator.get(row.row())).collect();
@@ -164,7 +167,11 @@ impl ResourceSelection {
 
 /// Counts the remaining allocations, and with leak criteria only those that leak. Further parts do not count, unless
 /// nothing else remains.
-fn count(tables: &FilteredTables<'_>, is_left: &[bool], leaks: Option<&ObjectCriteria>) -> usize {
+fn count(
+    tables: &FilteredTables<'_>,
+    is_left: &[bool],
+    leaks: Option<&AcquisitionCriteria>,
+) -> usize {
     let table = tables.origin.table;
     let first = table.allocations().start;
     let is_left = is_left.get(..table.allocations().len()).unwrap_or_default();
@@ -184,7 +191,7 @@ fn count(tables: &FilteredTables<'_>, is_left: &[bool], leaks: Option<&ObjectCri
 /// Returns which allocators pass a criterion on their kinds, names or owners, by row.
 fn allocators(
     criterion: Criterion,
-    criteria: &ObjectCriteria,
+    criteria: &AcquisitionCriteria,
     tables: &FilteredTables<'_>,
 ) -> Vec<bool> {
     let owners = SelectedProcesses::new(tables.origin.processes, criteria.creator.up_to(criterion));
@@ -204,7 +211,7 @@ fn allocators(
 
 /// Returns a test of the whole size of an allocation, or of what a free without one freed.
 fn size_test(
-    criteria: &ObjectCriteria,
+    criteria: &AcquisitionCriteria,
     tables: &FilteredTables<'_>,
 ) -> impl Fn(AllocationOrMiss) -> bool + Sync {
     let (sizes, whole_sizes) = (criteria.size, tables.origin.table.whole_sizes());
@@ -221,7 +228,7 @@ fn size_test(
 pub fn unreleased(
     table: &AcquisitionTable,
     rows: &[AcquisitionIdx],
-    criteria: &ObjectCriteria,
+    criteria: &AcquisitionCriteria,
 ) -> Vec<AcquisitionIdx> {
     rows.par_iter().copied().filter(|row| is_unreleased(table, *row, criteria)).collect()
 }
@@ -229,7 +236,7 @@ pub fn unreleased(
 fn is_unreleased(
     table: &AcquisitionTable,
     resource: AcquisitionIdx,
-    criteria: &ObjectCriteria,
+    criteria: &AcquisitionCriteria,
 ) -> bool {
     let is_any = !criteria.is_of_leaks();
     table.is_unreleased(resource)

@@ -1,6 +1,6 @@
 //! Criteria of lists, `.why` and `.diff`.
 
-use super::objects::ObjectCriteria;
+use super::acquisitions::AcquisitionCriteria;
 use super::processes::ProcessCriteria;
 use crate::acquired::SuspectScope;
 use crate::criterion::{Criteria, Criterion, GivenCriterion, ValueSyntax, criteria, is_given};
@@ -67,7 +67,7 @@ pub enum PickedSuspect {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WhyCriteria {
     /// Criteria that select handles, `-Since` as a time range, and options for showing stacks and processes.
-    pub handles: ObjectCriteria,
+    pub handles: AcquisitionCriteria,
     /// Processes that own the handles and allocations.
     pub owners: ProcessCriteria,
     /// `-RaceWindow`: maximum time between the opens of a race, nanoseconds.
@@ -90,9 +90,9 @@ pub struct WhyCriteria {
 
 impl WhyCriteria {
     /// Returns the criteria that select allocations, if any are meant.
-    pub fn allocations(&self) -> Option<ObjectCriteria> {
+    pub fn allocations(&self) -> Option<AcquisitionCriteria> {
         let owners = if self.owners.is_empty() { &self.handles.creator } else { &self.owners };
-        let criteria = ObjectCriteria { creator: owners.clone(), ..self.handles.clone() };
+        let criteria = AcquisitionCriteria { creator: owners.clone(), ..self.handles.clone() };
         criteria.select_allocations().then_some(criteria)
     }
 

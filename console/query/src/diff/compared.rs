@@ -5,7 +5,7 @@ use handlescope_model::StackIdx;
 use crate::acquired::{AcquisitionGroups, KeptSites, allocations_of_suspect, handles_of_suspect};
 use crate::answer::TraceAnswer;
 use crate::context::Source;
-use crate::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, StackTrims};
+use crate::criteria::{AcquisitionCriteria, DiffCriteria, GroupCriteria, StackTrims};
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use crate::groups::Groups;
@@ -63,7 +63,7 @@ impl<'a> ComparableAnswer<'a> for FileAnswer<'a> {
         let infos =
             sources.iter().map(|source| source.trace.info()).collect::<Result<Vec<_>, _>>()?;
         let are_dumps = leaking && infos.iter().all(|info| info.is_of_one_moment());
-        let handles = ObjectCriteria {
+        let handles = AcquisitionCriteria {
             object_type: criteria.object_type.clone(),
             stacks: criteria.stacks,
             with_identities: criteria.with_identities,
@@ -72,7 +72,7 @@ impl<'a> ComparableAnswer<'a> for FileAnswer<'a> {
             } else {
                 GroupCriteria::for_create_stacks()
             },
-            ..ObjectCriteria::default()
+            ..AcquisitionCriteria::default()
         };
         let mut files = object_ref(sources, &handles, names, cancel)?.files;
         if !criteria.owners.is_empty() {
@@ -120,7 +120,8 @@ impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
         cancel: &'a Cancel,
     ) -> Result<Vec<Self>, QueryError> {
         let (leak, leak_at_exit) = (leaking, leaking);
-        let compared = ObjectCriteria { leak, leak_at_exit, is_compared: true, ..of(criteria) };
+        let compared =
+            AcquisitionCriteria { leak, leak_at_exit, is_compared: true, ..of(criteria) };
         resources(sources, &compared, names, cancel)
     }
 
@@ -150,9 +151,9 @@ impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
 }
 
 /// Returns criteria for the allocations to compare; types become kinds.
-fn of(criteria: &DiffCriteria) -> ObjectCriteria {
+fn of(criteria: &DiffCriteria) -> AcquisitionCriteria {
     let DiffCriteria { owners: creator, object_type: kind, stacks, .. } = criteria.clone();
-    ObjectCriteria { creator, kind, stacks, ..ObjectCriteria::default() }
+    AcquisitionCriteria { creator, kind, stacks, ..AcquisitionCriteria::default() }
 }
 
 /// Returns the rows of the requested suspect in each trace, if one is requested.

@@ -16,7 +16,7 @@ pub mod process;
 mod start_handle;
 
 use super::context::FileContext;
-use super::criteria::{MapMode, ObjectCriteria};
+use super::criteria::{AcquisitionCriteria, MapMode};
 use super::criterion::{Criteria, Criterion, Survivors};
 use super::error::QueryError;
 use super::info::check_clock;
@@ -40,7 +40,7 @@ pub struct FilteredObjects {
 /// Applies all filters of a query to one trace.
 pub fn select(
     file: &FileContext<'_>,
-    args: &ObjectCriteria,
+    args: &AcquisitionCriteria,
 ) -> Result<FilteredObjects, QueryError> {
     check_clock(file.trace, file.path, args)?;
     let mut steps = steps(args).into_iter().peekable();
@@ -81,7 +81,7 @@ pub fn select(
 }
 
 /// Returns the given criteria in the order they are applied.
-fn steps(args: &ObjectCriteria) -> Vec<Criterion> {
+fn steps(args: &AcquisitionCriteria) -> Vec<Criterion> {
     let mut steps: Vec<_> = args.given().into_iter().map(|given| given.criterion).collect();
     if args.stack_filter.is_some() {
         // Symbols may have to be downloaded, so only stacks that can matter are requested.
@@ -111,7 +111,7 @@ fn rank_by_stacks(criterion: Criterion) -> u8 {
 /// Keeps the objects that pass a criterion, except for leaks, which [`event::keep_leaks`] handles.
 fn keep(
     criterion: Criterion,
-    args: &ObjectCriteria,
+    args: &AcquisitionCriteria,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {

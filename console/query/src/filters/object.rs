@@ -8,7 +8,7 @@ use handlescope_model::tables::{Acquisitions, Names, Objects};
 use handlescope_model::{EventIdx, ObjectIdx, TypeId};
 
 use crate::context::FileContext;
-use crate::criteria::ObjectCriteria;
+use crate::criteria::AcquisitionCriteria;
 use crate::criterion::Criterion;
 use crate::error::QueryError;
 use handlescope_session::cancel::Poll;
@@ -21,7 +21,7 @@ pub type Test<'a> = Box<dyn FnMut(ObjectIdx) -> bool + 'a>;
 /// Returns the test of a criterion on the unfiltered object; `None` if the criterion looks at events.
 pub fn test<'a>(
     criterion: Criterion,
-    args: &'a ObjectCriteria,
+    args: &'a AcquisitionCriteria,
     file: &'a FileContext<'_>,
 ) -> Result<Option<Test<'a>>, QueryError> {
     Ok(Some(match criterion {
@@ -38,7 +38,7 @@ pub fn test<'a>(
         Criterion::MinMaxId => {
             Box::new(|object| args.ids.is_none_or(|ids| ids.contains(id_of(object))))
         }
-        // The mode is in [`ObjectCriteria::map_mode`], and other criteria may imply it.
+        // The mode is in [`AcquisitionCriteria::map_mode`], and other criteria may imply it.
         Criterion::Map => Box::new(|_| true),
         Criterion::MultiProcess => {
             let multi = file.trace.values(Objects::is_multiprocess)?;

@@ -6,7 +6,7 @@ use handlescope_model::{ObjectIdx, ProcessIdx, TypeId};
 use super::object::HexFilter;
 use super::process::creator_verdicts;
 use crate::context::FileContext;
-use crate::criteria::{MapMode, ObjectCriteria};
+use crate::criteria::{AcquisitionCriteria, MapMode};
 use crate::criterion::{Criteria, Criterion};
 use crate::error::QueryError;
 
@@ -16,7 +16,7 @@ use crate::error::QueryError;
 /// Handles that were closed in the trace are left out.
 pub fn open_start_handles(
     file: &FileContext<'_>,
-    args: &ObjectCriteria,
+    args: &AcquisitionCriteria,
 ) -> Result<Vec<(TypeId, ProcessIdx)>, QueryError> {
     if concerns_events(args) {
         return Ok(Vec::new());
@@ -51,7 +51,7 @@ pub fn open_start_handles(
 }
 
 /// Whether any criterion is about events or mappings.
-fn concerns_events(args: &ObjectCriteria) -> bool {
+fn concerns_events(args: &AcquisitionCriteria) -> bool {
     let applicable = [
         Criterion::Map,
         Criterion::ObjectName,

@@ -16,7 +16,7 @@ use super::counted::CompactHandle;
 use super::lifetimes::{HandleTimes, LifeTables};
 use super::process_stacks::ProcessStacks;
 use crate::context::FileContext;
-use crate::criteria::{GroupColumn, KeyKind, ObjectCriteria};
+use crate::criteria::{AcquisitionCriteria, GroupColumn, KeyKind};
 use crate::error::QueryError;
 use crate::frame_names::Frames;
 use crate::trimmed_stacks::TrimmedStacks;
@@ -63,7 +63,7 @@ impl<'a> HandleKeys<'a> {
     /// Loads what the columns need; `has_partial` if filters removed events.
     pub fn load(
         file: &'a FileContext<'a>,
-        criteria: &ObjectCriteria,
+        criteria: &AcquisitionCriteria,
         stacks: Option<&'a TrimmedStacks>,
         process_stacks: Option<&'a ProcessStacks<'a>>,
         has_partial: bool,

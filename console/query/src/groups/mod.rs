@@ -40,7 +40,7 @@ use self::parts::HandleCounter;
 use self::process_stacks::{NumberedStacks, ProcessStacks};
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::context::FileContext;
-use super::criteria::{GroupColumn, GroupKey, KeyKind, ObjectCriteria};
+use super::criteria::{AcquisitionCriteria, GroupColumn, GroupKey, KeyKind};
 use super::error::QueryError;
 use super::growth::{Growth, Lifetime, TimeWindow};
 use super::info::recorded;
@@ -77,7 +77,7 @@ impl Groups {
         file: &FileContext<'_>,
         selection: &Selection,
         beside: Option<&Selection>,
-        criteria: &ObjectCriteria,
+        criteria: &AcquisitionCriteria,
     ) -> Result<Self, QueryError> {
         let selections = || [Some(selection), beside].into_iter().flatten();
         let (needs, trims) = (criteria.groups.needs_stacks(), &criteria.groups.trims);

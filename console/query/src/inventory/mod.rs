@@ -21,7 +21,7 @@ use super::acquired::{AcquisitionGroups, KeptSites};
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::allocations::AllocationSource;
 use super::context::Source;
-use super::criteria::{ObjectCriteria, WhyCriteria};
+use super::criteria::{AcquisitionCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
 use super::frame_view::frame_lines;
@@ -63,7 +63,8 @@ impl<'a> Inventory<'a> {
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
-        let handles = ObjectCriteria { plain_process_names: true, ..ObjectCriteria::default() };
+        let handles =
+            AcquisitionCriteria { plain_process_names: true, ..AcquisitionCriteria::default() };
         let criteria =
             WhyCriteria { handles, all: true, with_every_group: true, ..WhyCriteria::default() };
         // There is one answer for each source.
@@ -79,7 +80,7 @@ impl<'a> Inventory<'a> {
         let table = AcquisitionTable::load(source.trace, NeededColumns::ALLOCATIONS)?;
         let columns = AcquisitionColumns::load(source.trace, &table)?;
         let (mut allocation_count, mut unfreed) = (0, 0);
-        let (every, kept) = (ObjectCriteria::default(), KeptSites::All);
+        let (every, kept) = (AcquisitionCriteria::default(), KeptSites::All);
         if let Some(origin) = AllocationSource::new(file, &table)
             && let Some(allocations) =
                 AcquisitionGroups::from_allocations(origin, &every, true, kept)?

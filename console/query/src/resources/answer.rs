@@ -13,7 +13,7 @@ use crate::acquisition_table::{AcquisitionTable, NeededColumns, kind_name};
 use crate::allocations::{AllocationSource, FilteredTables, PART, ResourceSelection, unreleased};
 use crate::answer::{About, Domain, TraceAnswer};
 use crate::context::Source;
-use crate::criteria::{GroupColumn, GroupKey, KeyKind, ObjectCriteria};
+use crate::criteria::{AcquisitionCriteria, GroupColumn, GroupKey, KeyKind};
 use crate::error::QueryError;
 use crate::frame_names::{FrameNames, Frames};
 use crate::frame_view::ModuleBases;
@@ -52,7 +52,7 @@ pub struct ResourcesAnswer<'a> {
 /// `cancel` asks to stop.
 pub fn resources<'a>(
     sources: &[Source<'a>],
-    criteria: &ObjectCriteria,
+    criteria: &AcquisitionCriteria,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<ResourcesAnswer<'a>>, QueryError> {
@@ -71,7 +71,7 @@ pub fn resources<'a>(
 impl<'a> ResourcesAnswer<'a> {
     pub fn new(
         source: &Source<'a>,
-        criteria: &ObjectCriteria,
+        criteria: &AcquisitionCriteria,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
@@ -263,7 +263,7 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
 /// Collects the facts that caveats are based on.
 fn facts(
     tables: &FilteredTables<'_>,
-    criteria: &ObjectCriteria,
+    criteria: &AcquisitionCriteria,
     rows: &[AcquisitionIdx],
     misses: &[ResourceMissIdx],
 ) -> ResourceFacts {

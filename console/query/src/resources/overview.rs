@@ -5,7 +5,7 @@ use super::groups::ResourceGroup;
 use super::stats::ResourceStats;
 use crate::allocations::allocated_kinds;
 use crate::context::Source;
-use crate::criteria::{GroupColumn, GroupCriteria, ObjectCriteria};
+use crate::criteria::{AcquisitionCriteria, GroupColumn, GroupCriteria};
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use handlescope_session::cancel::Cancel;
@@ -47,7 +47,7 @@ impl ResourcesAnswer<'_> {
 /// If the archive is damaged, a time is requested but the trace has no clock, or `cancel` asks to stop.
 pub fn allocations_overview<'a>(
     source: &Source<'a>,
-    criteria: &ObjectCriteria,
+    criteria: &AcquisitionCriteria,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Option<AllocationsOverview<'a>>, QueryError> {

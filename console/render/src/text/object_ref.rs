@@ -14,7 +14,8 @@ use super::{OrUnknown, counted};
 use crate::time::{Seconds, TraceClock};
 use handlescope_model::{EventKind, Untrusted};
 use handlescope_query::{
-    CountBy, FileAnswer, GuiHandles, ListedObject, ObjectCriteria, ObjectRefAnswer, ObjectsLeftOut,
+    AcquisitionCriteria, CountBy, FileAnswer, GuiHandles, ListedObject, ObjectRefAnswer,
+    ObjectsLeftOut,
 };
 use handlescope_session::paths::{names_apart, stem};
 use handlescope_session::settings::Display;
@@ -24,7 +25,7 @@ use handlescope_session::terminal::{Role, wrapped};
 /// The style of the answer to `.dump ObjectRef`.
 #[derive(Clone, Copy)]
 pub struct ObjectRefStyle<'a> {
-    pub criteria: &'a ObjectCriteria,
+    pub criteria: &'a AcquisitionCriteria,
     /// The command line as typed.
     pub text: &'a str,
     /// `-NoCSVSeparator`: no `sep = ;` line at the start.

@@ -9,7 +9,7 @@ use handlescope_model::rules::EXIT_FUNCTIONS;
 use super::{capitalized, grouped};
 use handlescope_model::Untrusted;
 use handlescope_query::{
-    CountBy, CountRow, CountedHandles, ExitStacks, HandleCounts, ObjectCriteria, Totals,
+    AcquisitionCriteria, CountBy, CountRow, CountedHandles, ExitStacks, HandleCounts, Totals,
 };
 use handlescope_session::terminal::{Screen, table, wrapped};
 
@@ -53,7 +53,7 @@ fn difference(a: u64, b: u64) -> i128 {
 
 /// Counts of everything that `-Leak` and `-LeakAtExit` print or leave out; empty without these options.
 pub struct LeakLines<'a> {
-    pub criteria: &'a ObjectCriteria,
+    pub criteria: &'a AcquisitionCriteria,
     pub totals: Totals,
     /// Number of objects that remain only because of their creation or end.
     pub without_leak: u64,
@@ -128,7 +128,7 @@ impl LeakLines<'_> {
 pub struct CountTable<'a> {
     pub counts: &'a HandleCounts,
     pub by: CountBy,
-    pub criteria: &'a ObjectCriteria,
+    pub criteria: &'a AcquisitionCriteria,
     /// Names of the files by number, for a table about the processes of several files.
     pub files: Option<&'a HashMap<usize, String>>,
     pub screen: Screen,

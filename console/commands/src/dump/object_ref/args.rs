@@ -3,7 +3,9 @@
 use super::of_fleet::FleetGroupsArgs;
 use crate::shared::fields;
 use handlescope_fleet::FleetChoice;
-use handlescope_query::{CountOrder, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims};
+use handlescope_query::{
+    AcquisitionCriteria, CountOrder, GroupCriteria, ProcessCriteria, StackTrims,
+};
 use handlescope_render::output::COLUMNS;
 use handlescope_render::{self as render, ObjectRefStyle, OutputOptions};
 use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
@@ -12,7 +14,7 @@ use handlescope_session::values::{ColumnChoice, RequestedFormat};
 /// Arguments of `.dump ObjectRef`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObjectRefArgs {
-    pub criteria: ObjectCriteria,
+    pub criteria: AcquisitionCriteria,
     pub display: DisplayArgs,
     /// `-csv`, with ETWAnalyzer's columns.
     pub formats: Vec<RequestedFormat>,
@@ -68,7 +70,11 @@ impl ObjectRefArgs {
     }
 
     /// Returns the style of the answer to these criteria.
-    pub fn style<'a>(&self, criteria: &'a ObjectCriteria, text: &'a str) -> ObjectRefStyle<'a> {
+    pub fn style<'a>(
+        &self,
+        criteria: &'a AcquisitionCriteria,
+        text: &'a str,
+    ) -> ObjectRefStyle<'a> {
         ObjectRefStyle {
             criteria,
             text,

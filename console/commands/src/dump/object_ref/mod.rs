@@ -14,7 +14,7 @@ pub use self::args::ObjectRefArgs;
 use crate::shared::groups as headings;
 use crate::shared::write_caveats;
 use crate::{Command, CommandError, DumpContext, OverDataset, SharedArgs, Signature, Tabular};
-use handlescope_query::{self as query, ObjectCriteria, Stat};
+use handlescope_query::{self as query, AcquisitionCriteria, Stat};
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::grammar::{Example, OptionGroup, ParseError};
 use handlescope_session::values::Format;
@@ -91,7 +91,7 @@ impl Command for ObjectRef {
             dump.messages.note(format_args!("note: -ShowTarget has no effect with {beside}"));
         }
         let output = &dump.shared.output;
-        let mut criteria = ObjectCriteria {
+        let mut criteria = AcquisitionCriteria {
             plain_process_names: args.display.plain_process_names,
             with_identities: output.is_document(),
             order: args.order(output).unwrap_or_default(),

@@ -7,7 +7,7 @@ pub use self::options::ResourceArgs;
 use self::options::OPTIONS;
 use crate::shared::write_caveats;
 use crate::{Command, CommandError, DumpContext, SharedArgs, Signature, Tabular};
-use handlescope_query::{self as query, ObjectCriteria};
+use handlescope_query::{self as query, AcquisitionCriteria};
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::grammar::{Example, OptionGroup, ParseError};
 
@@ -27,9 +27,11 @@ impl Command for Resource {
     const OPTIONS: &'static [OptionGroup<ResourceArgs>] = OPTIONS;
 
     const TABLE: Option<Tabular> = Some(Tabular::new(|| {
-        let names = |criteria: ObjectCriteria| render::resource_columns(&criteria, true).names();
-        let mut columns = names(ObjectCriteria::default());
-        let unreleased = names(ObjectCriteria { leak: true, ..ObjectCriteria::default() });
+        let names =
+            |criteria: AcquisitionCriteria| render::resource_columns(&criteria, true).names();
+        let mut columns = names(AcquisitionCriteria::default());
+        let unreleased =
+            names(AcquisitionCriteria { leak: true, ..AcquisitionCriteria::default() });
         columns.extend(
             unreleased.into_iter().filter(|name| !columns.contains(name)).collect::<Vec<_>>(),
         );
@@ -86,7 +88,7 @@ impl Command for Resource {
 }
 
 /// Returns the column that `-SortBy` means: `count` and `bytes` are those of unfreed allocations.
-fn column(criteria: &ObjectCriteria, word: Option<&str>) -> Option<String> {
+fn column(criteria: &AcquisitionCriteria, word: Option<&str>) -> Option<String> {
     let word = word?;
     let is_unreleased = criteria.lists_leaked_allocations();
     let names = [("count", "leaked"), ("bytes", "leaked_bytes")];

@@ -8,7 +8,7 @@ use crate::shared::choice::{
 use crate::shared::options::{sort_details, sort_option};
 use crate::shared::{fields, groups};
 use handlescope_query::{
-    Domain, GroupColumn, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims,
+    AcquisitionCriteria, Domain, GroupColumn, GroupCriteria, ProcessCriteria, StackTrims,
 };
 use handlescope_session::grammar::value::{
     ALLOCATION_KINDS, ALLOCATORS, COLUMN, FRAMES, MAYBE_WORD, SIZES, SUSPECT, SWITCH, TIMES,
@@ -20,7 +20,7 @@ use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
 /// Arguments of `.dump Resource`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResourceArgs {
-    pub criteria: ObjectCriteria,
+    pub criteria: AcquisitionCriteria,
     /// `-ShowTotal`: the columns to sum up by.
     pub total: Option<&'static [GroupColumn]>,
     pub display: DisplayArgs,

@@ -11,7 +11,7 @@ use crate::{
     table::{Columns, FileRows, PartsOf},
     traces::OfTraces,
 };
-use handlescope_query::{GroupColumn, ObjectCriteria};
+use handlescope_query::{AcquisitionCriteria, GroupColumn};
 
 /// Declares the columns of a group of one kind, allocator and process, and its counts.
 fn columns<'a>(
@@ -75,7 +75,7 @@ fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
 pub struct ResourceLists<'a> {
     pub command: &'a str,
     pub files: Rc<[Rc<AllocationStyle<'a>>]>,
-    pub criteria: &'a ObjectCriteria,
+    pub criteria: &'a AcquisitionCriteria,
     pub file_rows: Vec<FileRows>,
 }
 

@@ -18,15 +18,15 @@ use crate::{
     traces::{OfTraces, traces},
 };
 use handlescope_query::{
-    Domain, GroupColumn, GroupCriteria, KeyKind, ObjectCriteria, ResourceStats, ResourcesAnswer,
-    StackNames, sparkline,
+    AcquisitionCriteria, Domain, GroupColumn, GroupCriteria, KeyKind, ResourceStats,
+    ResourcesAnswer, StackNames, sparkline,
 };
 use handlescope_session::settings::Display;
 use handlescope_session::values::{CountedNoun, Format, Size};
 
 /// Declares the columns of a group. `has_text`: files have the frames of its stacks.
 pub fn resource_columns<'a>(
-    criteria: &ObjectCriteria,
+    criteria: &AcquisitionCriteria,
     has_text: bool,
 ) -> Columns<'a, AllocationRow<'a>> {
     let mut columns = Columns::<AllocationRow<'a>>::default();
@@ -81,7 +81,7 @@ pub fn resource_columns<'a>(
 /// Returns the members of a `-GroupBy` group in a document, including all that options add.
 pub fn resource_group_members() -> Vec<MemberMeaning> {
     let groups = GroupCriteria { buckets: Some(1), ..GroupCriteria::new([GroupColumn::Process]) };
-    let criteria = ObjectCriteria { groups, ..ObjectCriteria::default() };
+    let criteria = AcquisitionCriteria { groups, ..AcquisitionCriteria::default() };
     resource_columns(&criteria, false).members()
 }
 
@@ -91,7 +91,7 @@ pub fn resource_group_members() -> Vec<MemberMeaning> {
 /// None that a caller could do anything about.
 pub fn resources<'a>(
     answers: &'a [ResourcesAnswer<'a>],
-    criteria: &'a ObjectCriteria,
+    criteria: &'a AcquisitionCriteria,
     command: &'a str,
     format: Format,
     display: &Display,
@@ -195,7 +195,7 @@ fn bars(over_time: Option<&[i64]>) -> String {
 
 fn file_rows(
     answer: &ResourcesAnswer<'_>,
-    criteria: &ObjectCriteria,
+    criteria: &AcquisitionCriteria,
     display: &Display,
 ) -> FileRows {
     let mut sum = ResourceStats::default();

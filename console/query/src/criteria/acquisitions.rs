@@ -14,7 +14,7 @@ use handlescope_session::values::{CountRange, SuspectId, TimeRange, TopN};
 /// Criteria that select objects and events for `.dump ObjectRef` or allocations, and options for the answer. A criterion
 /// that was not given is `None` or `false` and does not restrict anything.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ObjectCriteria {
+pub struct AcquisitionCriteria {
     /// The process that created the object, or owns the allocation.
     pub creator: ProcessCriteria,
     /// `-RelatedProcess`: any process involved with the object.
@@ -98,7 +98,7 @@ pub struct ObjectCriteria {
     pub is_compared: bool,
 }
 
-impl ObjectCriteria {
+impl AcquisitionCriteria {
     /// `-Suspect` alone means the suspect's leaks, because these are what it counts; `-Leak` or `-LeakAtExit` override
     /// that.
     pub fn narrowed_to_leaks_of_suspect(mut self) -> Self {
@@ -210,7 +210,7 @@ impl Criterion {
 }
 
 criteria! {
-    ObjectCriteria(self) {
+    AcquisitionCriteria(self) {
         Id => id: Filter as Number;
         MinMaxId => ids;
         Map => map;
@@ -240,7 +240,7 @@ criteria! {
     }
 }
 
-impl ObjectCriteria {
+impl AcquisitionCriteria {
     /// Returns the effective map mode. Filters that make sense for one kind only imply that kind; filters on mappings
     /// win.
     pub fn map_mode(&self) -> Option<MapMode> {
@@ -257,14 +257,14 @@ impl ObjectCriteria {
 #[cfg(any(test, feature = "fixture"))]
 impl Criterion {
     /// Returns the given criteria.
-    pub fn all_of(args: &ObjectCriteria) -> Vec<Criterion> {
+    pub fn all_of(args: &AcquisitionCriteria) -> Vec<Criterion> {
         args.given().into_iter().map(|given| given.criterion).collect()
     }
 
     /// Returns the number of options that set a criterion on objects or allocations.
     pub fn option_count() -> usize {
         // Two options set the criterion on leaks.
-        ObjectCriteria::default().all().len() + 1
+        AcquisitionCriteria::default().all().len() + 1
     }
 }
 
@@ -305,25 +305,25 @@ mod tests {
     #[test]
     fn map_filters_win_over_handle_filters_which_win_over_the_option() {
         let filter = Filter::new("0xC*").ok();
-        let mut args = ObjectCriteria { map: Some(MapMode::Mappings), ..Default::default() };
+        let mut args = AcquisitionCriteria { map: Some(MapMode::Mappings), ..Default::default() };
         assert_eq!(args.map_mode(), Some(MapMode::Mappings));
         args.handle = filter.clone();
         assert_eq!(args.map_mode(), Some(MapMode::Objects));
         args.view_base = filter;
         assert_eq!(args.map_mode(), Some(MapMode::Mappings));
-        assert_eq!(ObjectCriteria::default().map_mode(), None);
+        assert_eq!(AcquisitionCriteria::default().map_mode(), None);
     }
 
     #[test]
     fn how_things_are_printed_says_nothing_about_whether_allocations_are_meant() {
-        let printed = ObjectCriteria {
+        let printed = AcquisitionCriteria {
             leak: true,
             stacks: StackDisplayArgs { show: true, address: true, line: true },
             plain_process_names: true,
             with_identities: true,
-            ..ObjectCriteria::default()
+            ..AcquisitionCriteria::default()
         };
         assert!(printed.select_allocations());
-        assert!(!ObjectCriteria { overlapped: true, ..printed }.select_allocations());
+        assert!(!AcquisitionCriteria { overlapped: true, ..printed }.select_allocations());
     }
 }
