@@ -3,7 +3,9 @@
 use std::any::Any;
 use std::fmt::{self, Debug};
 
-use super::command::{AnyCommand, Command, EnteredLine, OverDataset, Signature, Tabular};
+use super::command::{
+    AnyCommand, Command, EnteredLine, OverDataset, ParsedArgs, Signature, Tabular,
+};
 use super::context::{Context, DumpContext, Invocation, PreparedCommand, SharedArgs, answer};
 use super::error::CommandError;
 use super::shared::options::SHARED;
@@ -51,7 +53,7 @@ fn parsed<A: Default>(
     name: &str,
     entered: &EnteredLine<'_>,
     options: &'static [OptionGroup<A>],
-) -> Result<(A, SharedArgs), ParseError> {
+) -> ParsedArgs<A> {
     let help = entered.syntax.page(entered.name, Some(name));
     let (args, mut shared): (A, SharedArgs) =
         parse::options(&help, entered.tokens, options, SHARED)?;
@@ -120,7 +122,7 @@ impl<A: Default + Debug + 'static> OverDataset<A> {
     ///
     /// # Errors
     /// Says what is wrong and what to type instead.
-    pub fn table_options(&self, entered: &EnteredLine<'_>) -> Result<(A, SharedArgs), ParseError> {
+    pub fn table_options(&self, entered: &EnteredLine<'_>) -> ParsedArgs<A> {
         let name = self.signature.names.first().copied().unwrap_or_default();
         let (args, mut shared) = parsed(name, entered, self.options)?;
         complete_output(&mut shared.output, entered.file)?;

@@ -72,6 +72,9 @@ impl Tabular {
     }
 }
 
+/// The arguments of a command, and those that every table has.
+pub type ParsedArgs<A> = Result<(A, SharedArgs), ParseError>;
+
 /// A command while a dataset is loaded. It has the same arguments, but other options set them.
 pub struct OverDataset<A: 'static> {
     pub signature: &'static Signature,
@@ -79,7 +82,7 @@ pub struct OverDataset<A: 'static> {
     /// The table that it answers with; `None` for a command without a table.
     pub table: Option<Tabular>,
     /// Parses the arguments and those that every table has.
-    pub parse: fn(&OverDataset<A>, &EnteredLine<'_>) -> Result<(A, SharedArgs), ParseError>,
+    pub parse: fn(&OverDataset<A>, &EnteredLine<'_>) -> ParsedArgs<A>,
     /// Answers about the loaded dataset.
     pub answer: fn(&A, &mut DumpContext<'_, '_>) -> Result<(), CommandError>,
 }

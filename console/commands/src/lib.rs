@@ -37,7 +37,7 @@ pub mod topics;
 
 pub use call::KindCommand;
 pub use command::{
-    AnyCommand, Command, EnteredLine, OverDataset, Registry, Scope, Signature, Tabular,
+    AnyCommand, Command, EnteredLine, OverDataset, ParsedArgs, Registry, Scope, Signature, Tabular,
 };
 pub use context::answer;
 pub use context::{Context, DumpContext, Flow, Invocation, SharedArgs};

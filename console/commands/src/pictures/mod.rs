@@ -14,7 +14,7 @@ use super::shared::fields;
 use super::shared::ignore::IgnoreArgs;
 use super::shared::options::{files_option, force_option};
 use super::shared::{note_allocations, write_caveats};
-use super::{CommandError, DumpContext, EnteredLine, OverDataset, SharedArgs};
+use super::{CommandError, DumpContext, EnteredLine, OverDataset, ParsedArgs, SharedArgs};
 use handlescope_fleet::{FleetChoice, GrowthAxis};
 use handlescope_query::{
     self as query, GroupColumn, GroupCriteria, ObjectRefAnswer, ProcessCriteria,
@@ -89,7 +89,7 @@ fn parse(
 fn parse_over_dataset(
     command: &OverDataset<PictureArgs>,
     entered: &EnteredLine<'_>,
-) -> Result<(PictureArgs, SharedArgs), ParseError> {
+) -> ParsedArgs<PictureArgs> {
     let (mut args, words): (PictureArgs, _) = entered.options_and_words(command.options)?;
     args.file = file(entered, &words)?;
     args.options.shared.text = entered.line.to_owned();

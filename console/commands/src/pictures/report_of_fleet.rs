@@ -12,13 +12,13 @@ use crate::shared::fleet::{CHOICE, choices, fleet, warn_of};
 use crate::shared::groups;
 use crate::shared::ignore::{ignore_option, ignored_option};
 use crate::shared::options::force_option;
-use crate::{Command, CommandError, DumpContext, EnteredLine, OverDataset, SharedArgs, Signature};
+use crate::{Command, CommandError, DumpContext, EnteredLine, OverDataset, ParsedArgs, Signature};
 use handlescope_fleet::{Fleet, FleetWhy, fleet_why};
 use handlescope_query::Source;
 use handlescope_render::output::Target;
 use handlescope_render::report::{self, FleetReport};
 use handlescope_session::grammar::value::{NUMBER, OBJECT_TYPES, SWITCH};
-use handlescope_session::grammar::{Example, Opt, OptionGroup, ParseError, to};
+use handlescope_session::grammar::{Example, Opt, OptionGroup, to};
 use handlescope_session::settings::Ignoring;
 use handlescope_session::trace::LoadedTrace;
 
@@ -50,10 +50,7 @@ pub static OF_FLEET: OverDataset<PictureArgs> = OverDataset {
     answer: draw,
 };
 
-fn parse(
-    command: &OverDataset<PictureArgs>,
-    entered: &EnteredLine<'_>,
-) -> Result<(PictureArgs, SharedArgs), ParseError> {
+fn parse(command: &OverDataset<PictureArgs>, entered: &EnteredLine<'_>) -> ParsedArgs<PictureArgs> {
     let (args, shared) = parse_over_dataset(command, entered)?;
     Report::check_named(&args, entered)?;
     Ok((args, shared))

@@ -6,7 +6,7 @@ use crate::shared::choice::{add_columns, show_stack_option};
 use crate::shared::fleet::{CHOICE, choices, fleet, warn_of};
 use crate::shared::groups as headings;
 use crate::{
-    Command, CommandError, DumpContext, EnteredLine, OverDataset, SharedArgs, Signature, Tabular,
+    Command, CommandError, DumpContext, EnteredLine, OverDataset, ParsedArgs, Signature, Tabular,
 };
 use handlescope_fleet::{FleetChoice, FleetCriteria, LeaksOnly, fleet_groups};
 use handlescope_query::GroupColumn;
@@ -134,7 +134,7 @@ static GROUPS: &[Opt<ObjectRefArgs>] = &[
 fn parse(
     command: &OverDataset<ObjectRefArgs>,
     entered: &EnteredLine<'_>,
-) -> Result<(ObjectRefArgs, SharedArgs), ParseError> {
+) -> ParsedArgs<ObjectRefArgs> {
     let (args, shared) = command.table_options(entered)?;
     if args.of_fleet.total.is_some() && !args.of_fleet.by.is_empty() {
         let (option, other) = ("-ShowTotal", "-GroupBy");
