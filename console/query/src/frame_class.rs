@@ -4,8 +4,6 @@
 //! A handle is opened by the kernel for a library of Windows, often on behalf of the C runtime, and only then of the
 //! program. The function of a stack is the innermost one of the program, or else of the next class.
 
-use std::sync::LazyLock;
-
 use handlescope_symbols::ModuleIdentity;
 
 use handlescope_session::filter::SystemModules;
@@ -29,11 +27,18 @@ pub enum FrameClass {
 
 /// Windows libraries between a program and what it acquires (COM and RPC, GDI and USER, services and events), for
 /// traces without module paths.
-static WINDOWS: LazyLock<Option<SystemModules>> = LazyLock::new(|| {
-    let names = "combase.dll;ole32.dll;oleaut32.dll;rpcrt4.dll;win32k*;win32u.dll;gdi32*.dll;user32.dll;\
-        sechost.dll;advapi32.dll";
-    SystemModules::new(names).ok()
-});
+const WINDOWS: [&str; 10] = [
+    "combase.dll",
+    "ole32.dll",
+    "oleaut32.dll",
+    "rpcrt4.dll",
+    "win32k*",
+    "win32u.dll",
+    "gdi32*.dll",
+    "user32.dll",
+    "sechost.dll",
+    "advapi32.dll",
+];
 
 /// Folders of Windows' own modules, in lower case, below the volume. Other folders in `\Windows` also contain modules
 /// of programs: `assembly` has native images of .NET code, `System32\DriverStore` has device drivers.
@@ -44,11 +49,22 @@ const DRIVER_STORE: &str = r"\driverstore\";
 /// Runtime libraries. For C and C++: the Universal CRT with vcruntime and msvcp, the older `msvcr*`, ConcRT, OpenMP and
 /// MFC (listed in Microsoft, "C runtime (CRT) and C++ standard library (STL) .lib files"), and those of MinGW. Also the
 /// libraries that run .NET code.
-static RUNTIMES: LazyLock<Option<SystemModules>> = LazyLock::new(|| {
-    let names = "ucrtbase*.dll;msvcr*.dll;vcruntime*.dll;msvcp*.dll;concrt*.dll;vcomp*.dll;vccorlib*.dll;\
-        mfc*.dll;libstdc++*.dll;libgcc*.dll;libwinpthread*.dll;clr.dll;coreclr.dll;mscorwks.dll";
-    SystemModules::new(names).ok()
-});
+const RUNTIMES: [&str; 14] = [
+    "ucrtbase*.dll",
+    "msvcr*.dll",
+    "vcruntime*.dll",
+    "msvcp*.dll",
+    "concrt*.dll",
+    "vcomp*.dll",
+    "vccorlib*.dll",
+    "mfc*.dll",
+    "libstdc++*.dll",
+    "libgcc*.dll",
+    "libwinpthread*.dll",
+    "clr.dll",
+    "coreclr.dll",
+    "mscorwks.dll",
+];
 
 /// Runtime functions that are part of the program itself, either because it is linked statically (`/MT`) or because the
 /// linker always adds them. From `ucrt/startup/thread.cpp`, `vcruntime/exe_common.inl`, `dll_dllmain.cpp`, `ucrt/heap`,
@@ -126,19 +142,29 @@ pub const PROCESS_START: &str = "LdrpInitializeProcess";
 impl FrameClass {
     /// Returns the class of frames in a module, as far as it does not depend on their functions.
     pub fn from_module(module: &ModuleIdentity, system: &SystemModules) -> Self {
-        let is_one_of = |modules: &Option<SystemModules>| {
-            modules.as_ref().is_some_and(|modules| modules.has(&module.name))
-        };
         if system.has(&module.name) {
             Self::System
-        } else if is_one_of(&RUNTIMES) {
+        } else if is_named(&RUNTIMES, module) {
             Self::Runtime
-        } else if system.is_usual() && (is_one_of(&WINDOWS) || is_in_windows(module)) {
+        } else if system.is_usual() && (is_named(&WINDOWS, module) || is_in_windows(module)) {
             Self::Windows
         } else {
             Self::Program
         }
     }
+}
+
+/// Whether a module has one of these names, which are in lower case with at most one `*`. Debugger text names modules
+/// without extension. A filter would compile regular expressions in each process, a fifth of a small answer.
+fn is_named(names: &[&str], module: &ModuleIdentity) -> bool {
+    let name = module.name.to_ascii_lowercase();
+    let file = if name.contains('.') { name.clone() } else { format!("{name}.dll") };
+    names.iter().any(|pattern| match pattern.split_once('*') {
+        Some((start, end)) => [&name, &file]
+            .iter()
+            .any(|name| name.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))),
+        None => file == *pattern,
+    })
 }
 
 fn is_in_windows(module: &ModuleIdentity) -> bool {
