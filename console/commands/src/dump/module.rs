@@ -58,7 +58,8 @@ impl Command for Version {
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
         dump.note_no_match(&answers);
-        dump.write(render::versions(&answers, &dump.display())?)
+        let format = dump.shared.output.format();
+        dump.write(render::versions(&answers, format, &dump.display())?)
     }
 }
 

@@ -7,6 +7,7 @@ use super::plot_of_fleet::OF_FLEET;
 use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, parse};
 use crate::context::answer;
 use crate::dump::object_ref::FILTERS;
+use crate::shared::choice::saturated;
 use crate::shared::groups;
 use crate::{Command, CommandError, Context, DumpContext, EnteredLine, OverDataset, Signature};
 use handlescope_query::{AcquisitionCriteria, GroupColumn, GroupCriteria};
@@ -110,7 +111,7 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
     }
     let buckets = if args.file.is_some() { BUCKETS } else { 2 * columns(&display) };
     let by = args.options.by.unwrap_or(GroupColumn::Process);
-    let top = usize::try_from(args.options.top.unwrap_or(MAX_GROUPS)).unwrap_or(usize::MAX);
+    let top = saturated(args.options.top.unwrap_or(MAX_GROUPS));
     let (mut timelines, reason) = match criteria(args, columns_of(by))? {
         Some(criteria) => {
             let reason = "none of the chosen allocations was made in the trace";

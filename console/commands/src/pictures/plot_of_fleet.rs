@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::plot::{MAX_GROUPS, Plot};
 use super::{PictureArgs, check_file, parse_over_dataset};
+use crate::shared::choice::saturated;
 use crate::shared::fleet::{CHOICE, choices, fleet, warn_of};
 use crate::shared::groups;
 use crate::shared::options::force_option;
@@ -109,7 +110,7 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
     let axis = options.axis.unwrap_or(usual);
     let growth = fleet_growth(&fleet, &criteria, by, axis, options.of_bytes, dump.cancel)?;
     warn_of(&growth.caveats, dump.messages);
-    let top = usize::try_from(options.top.unwrap_or(MAX_GROUPS)).unwrap_or(usize::MAX);
+    let top = saturated(options.top.unwrap_or(MAX_GROUPS));
     let name = stem(fleet.dataset.root());
     let timeline = OpenTimeline::for_fleet(growth, Path::new(&name), top);
     if timeline.is_empty() {

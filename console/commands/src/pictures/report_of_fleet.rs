@@ -8,6 +8,7 @@ use handlescope_model::Trace;
 use super::report::{Report, answers, criteria};
 use super::{PictureArgs, check_file, parse_over_dataset};
 use crate::dump::why::Commands;
+use crate::shared::choice::saturated;
 use crate::shared::fleet::{CHOICE, choices, fleet, warn_of};
 use crate::shared::groups;
 use crate::shared::ignore::{ignore_option, ignored_option};
@@ -64,7 +65,7 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
     let ignoring = args.options.ignore.read(&dump.session.settings, dump.messages)?;
     let why = fleet_why(&fleet, &criteria, 0, &ignoring, dump.cancel)?;
     warn_of(&why.caveats, dump.messages);
-    let number = usize::try_from(args.options.traces.unwrap_or_default()).unwrap_or(usize::MAX);
+    let number = saturated(args.options.traces.unwrap_or_default());
     let pages = pages(&file, &fleet, &why, number, &ignoring, dump)?;
     let folder = dump.session.dataset.clone().unwrap_or_default();
     let command_line = (!criteria.is_empty()).then_some(dump.shared.text.as_str());

@@ -142,9 +142,13 @@ impl AcquisitionCriteria {
         self.given().iter().all(|given| given.criterion.rank_for_allocations().is_some())
     }
 
-    /// Whether they select allocations by more than kind, allocator and process.
+    /// Whether they select allocations by more than kind, allocator, process and leaks.
     pub fn chooses_allocations(&self) -> bool {
-        self.given().iter().any(|given| given.criterion.rank_for_allocations() == Some(1))
+        let stacks = [self.create_stack.as_ref(), self.end_stack()];
+        self.suspect.is_some()
+            || self.time.is_some()
+            || self.size.is_some()
+            || stacks.into_iter().any(|stack| stack.is_some())
     }
 
     /// Returns the filter on kinds of allocations.

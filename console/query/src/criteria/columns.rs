@@ -318,3 +318,15 @@ impl<T> GroupKey<T> {
         if let Self::Stack(stack) = self { Some(stack) } else { None }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_is_one_of_a_trace_or_of_a_dataset() {
+        let listed = GroupColumn::ALL.into_iter().chain(GroupColumn::OF_FLEET);
+        let listed: std::collections::BTreeSet<usize> = listed.map(|it| it as usize).collect();
+        assert!(listed.into_iter().eq(0..=GroupColumn::Trace as usize));
+    }
+}

@@ -1,4 +1,4 @@
-//! Grouping of handles.
+//! Grouping of handles, views and allocations.
 
 use super::columns::GroupColumn;
 use crate::criterion::Criterion;

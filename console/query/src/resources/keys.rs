@@ -78,11 +78,9 @@ impl<'a> ResourceKeys<'a> {
                     keys.add(of, move |row| Some(high(bytes(row))));
                     keys.add(of, move |row| Some(low(bytes(row))));
                 }
-                stack_column => {
+                _ => {
                     let Some(stacks) = stacks.clone() else { continue };
-                    keys.add(of, move |row| {
-                        Some(stacks.equal(stack_in(tables, stack_column, row)?).0)
-                    });
+                    keys.add(of, move |row| Some(stacks.equal(stack_in(tables, column, row)?).0));
                 }
             }
         }
@@ -200,6 +198,16 @@ pub fn bytes(high: u32, low: u32) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::Domain;
+
+    #[test]
+    fn every_column_of_allocations_is_about_allocators_or_has_a_code() {
+        for column in GroupColumn::of(Domain::Allocations) {
+            let is_of_allocators =
+                [GroupColumn::Kind, GroupColumn::Allocator, GroupColumn::Process].contains(&column);
+            assert_ne!(is_of_allocators, OTHER_COLUMNS.contains(&column), "{column:?}");
+        }
+    }
 
     #[test]
     fn halves_of_bytes_are_in_the_order_of_the_bytes() {

@@ -17,6 +17,7 @@ use crate::{
 use handlescope_model::tables::Module;
 use handlescope_query::{LoadedModule, Loader, ModuleAnswer};
 use handlescope_session::settings::Display;
+use handlescope_session::values::Format;
 
 pub struct VersionRow<'a> {
     answer: &'a ModuleAnswer<'a>,
@@ -63,6 +64,7 @@ pub fn version_columns<'a>() -> Columns<'a, VersionRow<'a>> {
 /// None that a caller could do anything about.
 pub fn versions<'a>(
     answers: &'a [ModuleAnswer<'a>],
+    format: Format,
     display: &Display,
 ) -> io::Result<AnswerTable<'a>> {
     let rows: Vec<VersionRow<'_>> =
@@ -74,7 +76,10 @@ pub fn versions<'a>(
     });
     let groups = rows.iter().map(|row| row.group).collect();
     let table = AnswerTable::new(version_columns(), rows, file_rows)?.grouped(groups);
-    Ok(table.with_document_of(modules(answers)?))
+    match format {
+        Format::Json(_) => Ok(table.with_document_of(modules(answers)?)),
+        _ => Ok(table),
+    }
 }
 
 /// Returns the modules of a file, each with its group.

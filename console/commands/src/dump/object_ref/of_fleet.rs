@@ -16,7 +16,7 @@ use handlescope_session::grammar::{
     Example, Opt, OptionGroup, ParseError, WordChoices, choice, to, words,
 };
 
-/// Arguments that only groups of a dataset have.
+/// Arguments that only a dataset has.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FleetGroupsArgs {
     pub choice: FleetChoice,
