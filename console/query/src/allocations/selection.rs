@@ -16,6 +16,7 @@ use crate::no_match::{Candidates, ListSubject, NoMatch};
 use crate::selection::retain_rows;
 use crate::stacks::{StackSet, judge_noting};
 use crate::tables::SelectedProcesses;
+use handlescope_session::filter::Filter;
 
 /// Number of rows that one thread processes at a time.
 pub const PART: usize = 1 << 18;
@@ -49,7 +50,9 @@ impl ResourceSelection {
         retain(&mut is_left, &|row| is_set(&chosen, row))?;
         let mut survivors = Survivors::new(count(tables, &is_left, leaks));
         let mut needs_symbols = Vec::new();
-        let mut steps: Vec<_> = criteria.given().into_iter().map(|given| given.criterion).collect();
+        let given = criteria.given().into_iter().map(|given| given.criterion);
+        let mut steps: Vec<_> =
+            given.filter(|criterion| criterion.rank_for_allocations().is_some()).collect();
         steps.sort_by_key(|criterion| criterion.rank_for_allocations());
         for criterion in steps {
             match criterion {
@@ -74,8 +77,12 @@ impl ResourceSelection {
                 Criterion::MinMaxSize => retain(&mut is_left, &size_test(criteria, tables))?,
                 Criterion::CreateStack | Criterion::DestroyStack | Criterion::FreeStack => {
                     let is_create = criterion == Criterion::CreateStack;
-                    let filter = criteria.create_stack.as_ref().filter(|_| is_create);
-                    let Some(filter) = filter.or(criteria.end_stack()) else { continue };
+                    let filter = match criterion {
+                        Criterion::CreateStack => &criteria.create_stack,
+                        Criterion::DestroyStack => &criteria.destroy_stack,
+                        _ => &criteria.free_stack,
+                    };
+                    let Some(filter) = filter else { continue };
                     let (table, no_stacks) = (tables.origin.table, Numbers::default());
                     let (rows, misses) = if is_create {
                         (&table.opened_stack, &no_stacks)
@@ -195,10 +202,12 @@ fn allocators(
     tables: &FilteredTables<'_>,
 ) -> Vec<bool> {
     let owners = SelectedProcesses::new(tables.origin.processes, criteria.creator.up_to(criterion));
+    let is_of_kind = |filter: &Option<Filter>, allocator: &Allocator| {
+        filter.as_ref().is_none_or(|filter| filter.matches(kind_name(allocator.kind)))
+    };
     let passes = |allocator: &Allocator| match criterion {
-        Criterion::Type | Criterion::Kind => {
-            criteria.kinds().is_none_or(|filter| filter.matches(kind_name(allocator.kind)))
-        }
+        Criterion::Type => is_of_kind(&criteria.object_type, allocator),
+        Criterion::Kind => is_of_kind(&criteria.kind, allocator),
         // A name is tested as a whole, even with line ends in it.
         Criterion::Allocator => criteria
             .allocator

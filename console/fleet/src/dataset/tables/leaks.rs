@@ -1,12 +1,12 @@
 //! Rows about suspects and stacks.
 
-use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, StackIdx};
+use handlescope_model::{ProcessIdx, StackIdx};
 
 use super::place::{Place, What};
 use crate::dataset::column::columns;
 use crate::dataset::origin::seconds;
 use crate::dataset::rows::{TraceRows, count};
-use handlescope_query::{PRIVATE_HEAP, StackIdentity, Suspect};
+use handlescope_query::{StackIdentity, Suspect};
 
 /// A suspect of `.why`.
 pub struct DatasetSuspectRow<'t> {
@@ -25,16 +25,10 @@ impl<'t> DatasetSuspectRow<'t> {
     }
 
     fn what(&self) -> What<'t> {
-        let type_name = self.suspect.type_name.as_str();
         What {
             // As in the table `groups`.
-            kind: match (self.suspect.bytes, type_name) {
-                (None, FILE_MAPPING_NAME) => "view",
-                (None, _) => "handle",
-                (Some(_), PRIVATE_HEAP) => "heap",
-                (Some(_), kind) => kind,
-            },
-            type_name,
+            kind: self.suspect.kind(),
+            type_name: &self.suspect.type_name,
             allocator: self.suspect.allocator.as_deref(),
             stack: self.rows.stack(self.suspect.create_stack, self.processes().next()),
         }
