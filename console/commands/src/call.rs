@@ -44,7 +44,7 @@ impl<C: Command> AnyCommand for C {
     }
 
     fn over_dataset(&self) -> Option<&'static dyn AnyCommand> {
-        C::OVER_DATASET.map(|command| command as _)
+        C::FOR_DATASET.map(|command| command as _)
     }
 }
 

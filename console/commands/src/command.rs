@@ -97,7 +97,7 @@ pub trait Command: Sync + 'static {
     const TABLE: Option<Tabular> = None;
 
     /// The command while a dataset is loaded; `None` if it does not depend on what is loaded, or needs traces.
-    const OVER_DATASET: Option<&'static OverDataset<Self::Args>> = None;
+    const FOR_DATASET: Option<&'static OverDataset<Self::Args>> = None;
 
     /// Returns its own options under their headings.
     fn groups() -> Vec<GroupView> {

@@ -113,7 +113,7 @@ impl Command for Why {
 
     const TABLE: Option<Tabular> = Some(Tabular::new(|| render::why_columns().names()));
 
-    const OVER_DATASET: Option<&'static OverDataset<WhyArgs>> = Some(&OF_FLEET);
+    const FOR_DATASET: Option<&'static OverDataset<WhyArgs>> = Some(&OF_FLEET);
 
     fn check(args: &WhyArgs, shared: &SharedArgs) -> Result<(), ParseError> {
         no_other_format(&args.gate, shared)

@@ -85,7 +85,7 @@ impl Command for Plot {
         ]),
     };
 
-    const OVER_DATASET: Option<&'static OverDataset<PictureArgs>> = Some(&OF_FLEET);
+    const FOR_DATASET: Option<&'static OverDataset<PictureArgs>> = Some(&OF_FLEET);
 
     fn groups() -> Vec<GroupView> {
         option_groups(FILTERS, OPTIONS)

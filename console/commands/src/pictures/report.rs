@@ -52,7 +52,7 @@ impl Command for Report {
         ]),
     };
 
-    const OVER_DATASET: Option<&'static OverDataset<PictureArgs>> = Some(&OF_FLEET);
+    const FOR_DATASET: Option<&'static OverDataset<PictureArgs>> = Some(&OF_FLEET);
 
     fn groups() -> Vec<GroupView> {
         option_groups(LEAK_FILTERS, OPTIONS)

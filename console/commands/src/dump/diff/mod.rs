@@ -93,7 +93,7 @@ impl Command for Diff {
         columns
     }));
 
-    const OVER_DATASET: Option<&'static OverDataset<DiffArgs>> = Some(&of_fleet::OF_FLEET);
+    const FOR_DATASET: Option<&'static OverDataset<DiffArgs>> = Some(&of_fleet::OF_FLEET);
 
     fn check(args: &DiffArgs, shared: &SharedArgs) -> Result<(), ParseError> {
         no_other_format(&args.gate, shared)?;

@@ -49,7 +49,7 @@ impl Command for ObjectRef {
         ..Tabular::new(|| render::object_orders().names())
     });
 
-    const OVER_DATASET: Option<&'static OverDataset<ObjectRefArgs>> = Some(&of_fleet::OF_FLEET);
+    const FOR_DATASET: Option<&'static OverDataset<ObjectRefArgs>> = Some(&of_fleet::OF_FLEET);
 
     fn add_output(args: &ObjectRefArgs, output: &mut OutputOptions) {
         output.formats.splice(..0, args.formats.iter().cloned());
