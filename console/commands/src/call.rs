@@ -33,10 +33,7 @@ impl<C: Command> AnyCommand for C {
     }
 
     fn groups(&self) -> Vec<GroupView> {
-        match C::TABLE {
-            Some(_) => GroupView::with_shared(C::groups(), GroupView::all(SHARED)),
-            None => C::groups(),
-        }
+        groups(C::groups(), C::TABLE)
     }
 
     fn table(&self) -> Option<Tabular> {
@@ -59,6 +56,14 @@ fn parsed<A: Default>(
         parse::options(&help, entered.tokens, options, SHARED)?;
     shared.text = entered.line.to_owned();
     Ok((args, shared))
+}
+
+/// Returns the options of a command under their headings, with those that every table has.
+fn groups(own: Vec<GroupView>, table: Option<Tabular>) -> Vec<GroupView> {
+    match table {
+        Some(_) => GroupView::with_shared(own, GroupView::all(SHARED)),
+        None => own,
+    }
 }
 
 /// Returns a command with its arguments, ready to run.
@@ -142,11 +147,7 @@ impl<A: Default + Debug + 'static> AnyCommand for OverDataset<A> {
     }
 
     fn groups(&self) -> Vec<GroupView> {
-        let own = GroupView::all(self.options);
-        match self.table {
-            Some(_) => GroupView::with_shared(own, GroupView::all(SHARED)),
-            None => own,
-        }
+        groups(GroupView::all(self.options), self.table)
     }
 
     fn table(&self) -> Option<Tabular> {
